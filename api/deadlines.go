@@ -17,6 +17,9 @@ const (
 	readGrace = 5 * time.Second
 	// slowestRead is the lowest rate of a request, in bytes per second.
 	slowestRead = 16 << 10
+	// crowdedRead is how long all of a request may take on a connection that is one too many for
+	// its token.
+	crowdedRead = time.Second
 )
 
 // ReadTime returns how long n bytes of a request may take to arrive. It does not limit

@@ -184,6 +184,7 @@ func (s *server) handler(rt route) http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		err := s.run(rt, x)
+		s.Access.End(x.who)
 		x.record(err)
 		if x.sent {
 			return

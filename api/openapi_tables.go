@@ -328,7 +328,7 @@ var fieldDocs = map[string]fieldDoc{
 	"Rewrapped.failed":        says("Secrets that are not."),
 	"Rewrapped.reason":        says("Why the first of those is not."),
 	"limits":                  says("What the token may use on each node; absent: no limit."),
-	"TokenLimits.rate":        says("Operations a second; each job of a batch is one.").between(0.001, job.MaxRateMilli/1000),
+	"TokenLimits.rate":        says("Operations a second; each job of a batch, and of a get of many, is one.").between(0.001, job.MaxRateMilli/1000),
 	"TokenLimits.connections": says("Open connections.").between(1, math.MaxUint32),
 	"TokenLimits.waiters":     says("Streams, and reserves that wait, at once.").between(1, math.MaxUint32),
 	"TokenLimits.bytes":       says("Bytes of bodies a second, of requests and of the jobs that it gets.").between(1, job.MaxTokenBytes),

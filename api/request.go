@@ -61,7 +61,7 @@ func (x *call) read(limit int64) ([]byte, error) {
 		x.in.b = b
 		end := len(b) + int(room)
 		if x.r.ContentLength != 0 { // otherwise the server watches the connection already
-			allowRead(x.w, started, min(ReadTime(int64(end)), x.s.Timeout))
+			allowRead(x.w, started, x.readTime(int64(end)))
 		}
 		for len(b) < end {
 			n, err := src.Read(b[len(b):end])
@@ -70,26 +70,36 @@ func (x *call) read(limit int64) ([]byte, error) {
 				return b, x.arrived(len(b))
 			}
 			if err != nil {
+				_ = x.arrived(len(b))
 				return nil, x.readError(err, limit)
 			}
 		}
 	}
 }
 
-// received counts a request by the limits of its token. Its size is negative while it is not known.
-func (x *call) received(size int64) error {
-	if x.who == nil || size <= 0 {
-		return nil
+// readTime returns how long so many bytes of the request may take to arrive.
+func (x *call) readTime(n int64) time.Duration {
+	if x.who.Crowded() {
+		return crowdedRead
 	}
-	return x.s.Access.Received(x.who, size)
+	return min(ReadTime(n), x.s.Timeout)
 }
 
-// arrived is received for a request whose size was not announced, once it is read.
-func (x *call) arrived(size int) error {
-	if x.r.ContentLength >= 0 {
+// received counts a request by the limits of its token before it is read. Its size is negative
+// while it is not known.
+func (x *call) received(size int64) error {
+	if x.who == nil || size == 0 {
 		return nil
 	}
-	return x.received(int64(size))
+	return x.s.Access.Received(x.who, max(size, 1), false)
+}
+
+// arrived counts the rest of a request whose size was not announced, once it is read.
+func (x *call) arrived(size int) error {
+	if x.who == nil || x.r.ContentLength >= 0 || size == 0 {
+		return nil
+	}
+	return x.s.Access.Received(x.who, int64(size)-1, true)
 }
 
 // firstRoom is the first buffer of a request, in bytes. The default budget covers those
@@ -136,6 +146,8 @@ func (x *call) readError(err error, limit int64) error {
 	switch {
 	case errors.As(err, &tooMany):
 		return tooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded) && x.who.Crowded():
+		return job.Errorf(codeTooSlow, "the request did not arrive within %v, which is as long as it may take on a connection above the limit of its token", crowdedRead)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return job.Errorf(codeTooSlow, "the request did not arrive in time; it may take %v, a second more for each %d bytes, and %v at most", readGrace, slowestRead, x.s.Timeout)
 	}

@@ -106,6 +106,69 @@ func TestARequestAboveTheBytesOfItsTokenIsNotRead(t *testing.T) {
 	refused(t, w, 429, job.CodeRateLimited, "100 bytes of bodies a second")
 }
 
+// answers makes a call many times, and counts the statuses.
+func (r *closedRig) answers(calls int, token, path, body string) map[int]int {
+	seen := map[int]int{}
+	for range calls {
+		seen[r.with(token, "POST", path, body).Code]++
+	}
+	return seen
+}
+
+// The node does not look whether the caller holds the jobs.
+func TestCallsThatEndNothingAreRefusedOnceTheyAreTooMany(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", once, "")
+	r.mode("enforce")
+	require.Equal(t, map[int]int{404: 65, 429: 35}, r.answers(100, shop, "/v1/jobs/nope/touch", `{"token":"0-1-1"}`))
+	require.Equal(t, map[int]int{429: 3}, r.answers(3, shop, "/v1/finish", `{"jobs":[{"id":"n1","token":"0-1-1"},{"id":"n2","token":"0-2-1"}]}`))
+	require.Equal(t, map[int]int{429: 1}, r.answers(1, shop, "/v1/reserve", `{"topics":["mail"],"finish":[{"id":"n1","token":"0-1-1"}]}`))
+
+	// With jobs to add it is an add.
+	other := r.limit("other", `"bytes":1000`, "")
+	then := `{"token":"0-1-1","then":[{"topic":"mail","body":"` + strings.Repeat("x", 100_000) + `"}]}`
+	require.Equal(t, map[int]int{404: 1, 429: 7}, r.answers(8, other, "/v1/jobs/nope/finish", then))
+}
+
+// The job stays reserved, and nothing is added.
+func TestTheJobsOfAFinishAreRefusedBeforeItFinishes(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", ``, "")
+	r.mode("enforce")
+	require.Equal(t, 201, r.with(shop, "POST", "/v1/jobs", `{"topic":"mail","body":1,"id":"a"}`).Code)
+	jobs := decoded(t, r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"]}`))["jobs"].([]any)
+	token := jobs[0].(map[string]any)["token"].(string)
+	r.limit("shop", once, shop)
+	require.Equal(t, 200, r.with(shop, "GET", "/v1/whoami", "").Code)
+	refused(t, r.with(shop, "POST", "/v1/jobs/a/finish", `{"token":"`+token+`","then":[{"topic":"mail","body":1,"id":"b"}]}`), 429, job.CodeRateLimited, "0.001 operations")
+	require.Equal(t, "reserved", decoded(t, r.with(r.root, "GET", "/v1/jobs/a", ""))["state"])
+	require.Equal(t, 404, r.with(r.root, "GET", "/v1/jobs/b", "").Code)
+	require.Equal(t, 200, r.with(shop, "POST", "/v1/jobs/a/finish", `{"token":"`+token+`"}`).Code)
+}
+
+func TestACallWithAMalformedBodyCounts(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", `"rate":0.001,"bytes":1`, "")
+	r.mode("enforce")
+	require.Equal(t, map[int]int{400: 2, 429: 58}, r.answers(60, shop, "/v1/finish", `{"jobs":[`+strings.Repeat(" ", 300_000)))
+	require.Equal(t, 429, r.with(shop, "POST", "/v1/jobs", `{"topic":"mail","body":1}`).Code)
+	other := r.limit("other", once, "")
+	require.Equal(t, map[int]int{400: 65, 429: 35}, r.answers(100, other, "/v1/jobs/x/touch", `{"no":1}`))
+}
+
+func TestAReadOfManyCostsEachOfThem(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", once, "")
+	r.mode("enforce")
+	ids := `{"ids":["` + strings.Repeat(`x","`, 999) + `x"]}`
+	require.Equal(t, 200, r.with(shop, "POST", "/v1/get", ids).Code)
+	w := r.with(shop, "GET", "/v1/whoami", "")
+	require.Equal(t, 429, w.Code)
+	after, err := strconv.Atoi(w.Header().Get("Retry-After"))
+	require.NoError(t, err)
+	require.Greater(t, after, 100_000)
+}
+
 // dialed is a client of a server that counts connections.
 type dialed struct {
 	*closedRig
@@ -170,6 +233,25 @@ func TestTheConnectionsOfATokenAreCountedUntilTheyClose(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 }
 
+// It may end reservations, if it says so at once.
+func TestAConnectionAboveTheLimitOfATokenIsNotWaitedFor(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", `"connections":1`, "")
+	r.mode("enforce")
+	dial := r.serve()
+	require.Equal(t, 200, dial().call(shop, "GET", "/v1/whoami", "", true).StatusCode)
+	slow := dial()
+	_, err := io.WriteString(slow.conn, "POST /v1/jobs/x/finish HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "+shop+"\r\nContent-Length: 100000\r\n\r\n{\"to")
+	require.NoError(t, err)
+	a, err := http.ReadResponse(slow.in, nil)
+	require.NoError(t, err)
+	require.True(t, a.Close)
+	text, err := io.ReadAll(a.Body)
+	require.NoError(t, err)
+	require.Equal(t, 408, a.StatusCode)
+	require.Contains(t, string(text), "on a connection above the limit of its token")
+}
+
 func TestTheWaitersOfATokenAreStreamsAndReservesThatWait(t *testing.T) {
 	r := newClosedRig(t)
 	shop := r.limit("shop", `"waiters":1`, "")
@@ -177,7 +259,7 @@ func TestTheWaitersOfATokenAreStreamsAndReservesThatWait(t *testing.T) {
 	dial := r.serve()
 	stream := dial()
 	require.Equal(t, 200, stream.call(shop, "GET", "/v1/stream?topics=mail", "", false).StatusCode)
-	refused(t, r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"],"wait":60}`), 429, job.CodeRateLimited, "1 streams and reserves that wait")
+	refused(t, r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"],"wait":60}`), 429, job.CodeRateLimited, "1 stream or reserve that waits")
 	require.Equal(t, 429, dial().call(shop, "GET", "/v1/stream?topics=mail", "", true).StatusCode)
 	require.Equal(t, 200, r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"]}`).Code, "it does not wait")
 	stream.conn.Close()

@@ -244,6 +244,56 @@ func TestDenialsAreCountedAndRecorded(t *testing.T) {
 	}
 }
 
+// A batch writes no more to the audit log than a call does.
+func TestTheDenialsOfABatchAreOneLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	log, err := audit.Open(path, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	c := New(newChanging(withToken(t, enforced(), "shop", "mail", "add read")), log, nil)
+	q := c.Queue(denying{})
+	shop := NewContext(t.Context(), &Request{Principal: auth.TokenPrincipal("shop"), Call: "POST /v1/jobs/batch"})
+	_, err = q.Do(shop, adds(1000))
+	require.NoError(t, err)
+	a, err := q.Read(shop, &jobpb.Read{What: &jobpb.Read_JobsById{JobsById: &jobpb.JobsByID{Ids: make([]string, 1000)}}}, false)
+	require.NoError(t, err)
+	for _, j := range a.ById {
+		require.Zero(t, j.Seq)
+	}
+	log.Close()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[0], `"resource":"topic sms","verb":"add","outcome":"denied","reason":"not_granted","times":999}`)
+	require.Contains(t, lines[1], `"resource":"topic sms","verb":"add","outcome":"denied","reason":"expired_token"}`)
+	require.Contains(t, lines[2], `"verb":"read","outcome":"denied","reason":"not_granted","times":1000}`)
+	require.EqualValues(t, 999, testutil.ToFloat64(c.denied.WithLabelValues("add", "not_granted")))
+}
+
+// denying is a queue that denies what is done, the last for another reason, and shows jobs of
+// topics that nobody may read.
+type denying struct{ queue }
+
+func (denying) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	results := make([]*jobpb.Result, len(ops))
+	for i := range results {
+		d := &jobpb.Denied{Reason: uint32(auth.NotGranted), Verbs: uint32(auth.Add), Topic: "sms"}
+		if i == len(ops)-1 {
+			d.Reason = uint32(auth.ExpiredToken)
+		}
+		results[i] = &jobpb.Result{Code: jobpb.Code_FORBIDDEN, Details: &jobpb.Details{Denied: d}}
+	}
+	return results, nil
+}
+
+func (denying) Read(_ context.Context, r *jobpb.Read, _ bool) (*jobpb.ReadResult, error) {
+	a := &jobpb.ReadResult{}
+	for i := range r.GetJobsById().GetIds() {
+		a.ById = append(a.ById, &jobpb.Job{Seq: uint64(i + 1), Topic: "sms"})
+	}
+	return a, nil
+}
+
 // A read that this package does not know is not for everybody.
 func TestEveryReadIsChecked(t *testing.T) {
 	c := Open(Options{Source: newChanging(withToken(t, enforced(), "reader", "mail", "read add manage consume push"))})

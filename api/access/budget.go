@@ -2,24 +2,25 @@ package access
 
 import "time"
 
-// budget is what a token may use in a second. It fills with limit units a second, up to one
-// second's worth, at least one unit. What costs more than that is allowed while it is full, and
-// leaves a debt that is paid before anything else. The zero value is full.
+// budget is what a token may use over time. It fills with limit units a second, up to most, which
+// is at least one unit. What costs more than that is allowed while it is full, and leaves a debt
+// that is paid before anything else. A limit of 0 is none. The zero value is full.
 type budget struct {
 	limit float64
+	most  float64
 	left  float64 // negative: a debt
 	last  time.Time
 }
 
 // fill adds what has come since the last call. A budget whose limit has changed is full, so that a
 // debt by the old limit does not outlive it.
-func (b *budget) fill(limit float64, at time.Time) {
+func (b *budget) fill(limit, most float64, at time.Time) {
 	if b.limit != limit {
-		*b = budget{limit: limit, left: max(limit, 1), last: at}
+		*b = budget{limit: limit, most: most, left: most, last: at}
 		return
 	}
 	if d := at.Sub(b.last); d > 0 {
-		b.left = min(max(limit, 1), b.left+d.Seconds()*limit)
+		b.left = min(most, b.left+d.Seconds()*limit)
 		b.last = at
 	}
 }
@@ -29,8 +30,8 @@ const rounding = 1e-6
 
 // lacks returns in how long a cost is allowed; 0: it is now. The budget must be filled.
 func (b *budget) lacks(cost float64) time.Duration {
-	need := min(cost, max(b.limit, 1)) - b.left
-	if cost <= 0 || need <= rounding {
+	need := min(cost, b.most) - b.left
+	if b.limit == 0 || cost <= 0 || need <= rounding {
 		return 0
 	}
 	return max(time.Duration(need/b.limit*float64(time.Second)), 1)

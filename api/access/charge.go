@@ -12,30 +12,32 @@ type account struct {
 	usage *usage // nil: Queue does not count what the call does
 	paid  int64  // operations that were counted when the call began
 	bytes int64  // of its body that are not counted yet
+	// open is set while a call that is counted later was neither counted nor refused.
+	open bool
 	// crowded is set if the call may only end or prolong reservations, because its connection is
 	// one too many.
 	crowded bool
 }
 
 // Begin counts a call on a connection, of which nil is none. later is set for a call that may end
-// or prolong reservations: Queue counts what it does when that is known. Any other is one operation
-// now, and is refused if the token has no more.
+// or prolong reservations: Queue counts what it does when that is known, or End. Any other is one
+// operation now, and is refused if the token has no more.
 func (l *Limits) Begin(r *Request, c *Connection, later bool) error {
 	id, a := r.Principal.TokenID(), &r.account
 	if a.usage = l.usageOf(id); a.usage == nil {
 		return nil
 	}
 	if c != nil {
-		if err := l.join(c, a.usage, id, later); err != nil {
-			if a.crowded = true; !later {
-				return err
-			}
+		var err error
+		if a.crowded, err = l.join(c, a.usage, id, later); err != nil {
+			return err
 		}
 	}
 	if later {
-		return nil
+		a.open = true
+		return l.possible(id, a, 0)
 	}
-	if err := l.charge(id, a, 1, 0, false); err != nil {
+	if err := l.charge(id, a, cost{ops: 1}); err != nil {
 		return err
 	}
 	a.paid = 1
@@ -45,33 +47,78 @@ func (l *Limits) Begin(r *Request, c *Connection, later bool) error {
 // Crowded reports whether the connection of a call is one too many, so that it is to be closed.
 func (r *Request) Crowded() bool { return r != nil && r.account.crowded }
 
-// Received counts the body of a call, whose length is known before it is read or not, and refuses
-// it if it was not begun as one that is counted later.
-func (l *Limits) Received(r *Request, bytes int64) error {
+// Received counts the body of a call before it is read: it refuses one that is too large for
+// whatever the call does. Of a body of unknown length that is one byte, and the others are counted
+// with read set when it was read.
+func (l *Limits) Received(r *Request, bytes int64, read bool) error {
 	if r == nil || r.account.usage == nil {
 		return nil
 	}
-	r.account.bytes += bytes
-	if r.account.paid == 0 {
+	id, a := r.Principal.TokenID(), &r.account
+	if a.paid == 0 && !read {
+		if err := l.possible(id, a, bytes); err != nil {
+			return err
+		}
+	}
+	a.bytes += bytes
+	if a.paid == 0 {
 		return nil
 	}
-	return l.charge(r.Principal.TokenID(), &r.account, 0, 0, false)
+	return l.charge(id, a, cost{must: read})
+}
+
+// refused ends what is known of a call that is refused. It costs nothing, but for a large body that
+// was read already.
+func (a *account) refused() {
+	if a.open {
+		a.usage.readInVain(a.bytes)
+	}
+	a.open, a.bytes, a.paid = false, 0, 0
+}
+
+// End counts a call that was to be counted later and did nothing, because it is malformed or not
+// allowed.
+func (l *Limits) End(r *Request) {
+	if r != nil && r.account.open {
+		_ = l.charge(r.Principal.TokenID(), &r.account, cost{ops: 1, ends: 1, must: true})
+	}
+}
+
+// possible refuses a call that is counted later if nothing that it can do is allowed.
+func (l *Limits) possible(id string, a *account, bytes int64) error {
+	s := l.source.Auth()
+	of := limitsOf(s, id)
+	if of == nil || s.Mode() != jobpb.AuthMode_AUTH_ENFORCE { // what is only reported is so once, when it is counted
+		return nil
+	}
+	limit, wait := a.usage.blocked(of, l.clock(), bytes)
+	if wait == 0 {
+		return nil
+	}
+	a.refused()
+	return l.exceeded(s, id, limit, wait)
 }
 
 // Charge counts operations of a token, and bytes of bodies. Unless must is set it refuses, and
 // counts nothing, what is above a limit.
 func (l *Limits) Charge(id string, ops, bytes int64, must bool) error {
-	return l.charge(id, &account{}, ops, bytes, must)
+	return l.charge(id, &account{}, cost{ops: ops, bytes: bytes, must: must})
 }
 
-// charge is Charge for a call, of which operations may be paid, and with the bytes of its body.
-func (l *Limits) charge(id string, a *account, ops, bytes int64, must bool) error {
+// ChargeTouch counts an operation that prolongs a reservation.
+func (l *Limits) ChargeTouch(id string) error {
+	return l.charge(id, &account{}, cost{ops: 1, keeps: 1})
+}
+
+// charge counts what a call does, of which operations may be paid, and the bytes of its body.
+func (l *Limits) charge(id string, a *account, c cost) error {
 	s := l.source.Auth()
 	of := limitsOf(s, id)
 	if of == nil {
 		return nil
 	}
-	if a.crowded && !must {
+	if a.crowded && !c.must && !c.keepsOnly() {
+		a.refused()
 		return l.exceeded(s, id, limitConnections, 0)
 	}
 	u := a.usage
@@ -80,14 +127,15 @@ func (l *Limits) charge(id string, a *account, ops, bytes int64, must bool) erro
 			return nil
 		}
 	}
-	need := max(ops, a.paid) // nothing that is paid is given back, unless it is refused
-	limit, wait := u.take(of, l.clock(), a.paid, need, a.bytes+bytes, must)
-	a.bytes = 0
+	ops := c.ops
+	c.ops = max(ops, a.paid) // nothing that is paid is given back, unless it is refused
+	c.bytes += a.bytes
+	limit, wait := u.take(of, l.clock(), a.paid, c)
 	if limit == "" {
-		a.paid = need - ops
+		a.open, a.bytes, a.paid = false, 0, c.ops-ops
 		return nil
 	}
-	a.paid = 0
+	a.refused()
 	return l.exceeded(s, id, limit, wait)
 }
 
@@ -106,45 +154,50 @@ func (l *Limits) chargeOps(ctx context.Context, ops []*jobpb.Op) error {
 	if r == nil {
 		return nil
 	}
-	n, must := int64(0), true
+	var c cost
 	for _, op := range ops {
-		n += cost(op)
-		must = must && keeps(op)
+		c.add(op)
 	}
-	return l.charge(r.Principal.TokenID(), &r.account, n, 0, must)
+	return l.charge(r.Principal.TokenID(), &r.account, c)
 }
 
-// cost is how many operations of a token's limit an operation is.
-func cost(op *jobpb.Op) int64 {
-	k, is := op.Kind.(*jobpb.Op_AtomicAdd)
-	if !is {
-		return 1
-	}
-	n := int64(len(k.AtomicAdd.GetAdds()))
-	if k.AtomicAdd.GetFinish() != nil {
-		n++
-	}
-	return n
-}
-
-// keeps reports whether an operation ends or prolongs a reservation, which is never refused.
-func keeps(op *jobpb.Op) bool {
+// add adds an operation.
+func (c *cost) add(op *jobpb.Op) {
+	c.ops++
 	switch k := op.Kind.(type) {
-	case *jobpb.Op_Finish, *jobpb.Op_Release, *jobpb.Op_Touch, *jobpb.Op_Bury:
-		return true
+	case *jobpb.Op_Finish, *jobpb.Op_Release, *jobpb.Op_Bury:
+		c.ends++
+	case *jobpb.Op_Touch:
+		c.keeps++
 	case *jobpb.Op_AtomicAdd:
-		return k.AtomicAdd.GetFinish() != nil
+		c.ops += int64(len(k.AtomicAdd.GetAdds())) - 1
+		if k.AtomicAdd.GetFinish() != nil {
+			c.ops++
+			c.ends++
+		}
 	case *jobpb.Op_Delete: // as older clients finish
-		return k.Delete.GetRef().GetGeneration() != 0
+		if k.Delete.GetRef().GetGeneration() != 0 {
+			c.ends++
+		}
 	}
-	return false
 }
 
 // chargeFinishes counts n finishes of a call.
-func (l *Limits) chargeFinishes(ctx context.Context, n int) {
-	if r := paying(ctx); r != nil {
-		_ = l.charge(r.Principal.TokenID(), &r.account, int64(n), 0, true)
+func (l *Limits) chargeFinishes(ctx context.Context, n int) error {
+	r := paying(ctx)
+	if r == nil {
+		return nil
 	}
+	return l.charge(r.Principal.TokenID(), &r.account, cost{ops: int64(n), ends: int64(n)})
+}
+
+// chargeReads counts a call that reads n jobs.
+func (l *Limits) chargeReads(ctx context.Context, n int) error {
+	r := paying(ctx)
+	if r == nil {
+		return nil
+	}
+	return l.charge(r.Principal.TokenID(), &r.account, cost{ops: int64(n)})
 }
 
 // payer is the token by whose limits a reserve is counted. The zero value has none.
@@ -172,7 +225,7 @@ func (p payer) reserve(r *jobpb.Reserve) error {
 		return nil
 	}
 	// A byte, so that it waits until a debt is paid.
-	if err := p.charge(1, 1, false); err != nil {
+	if err := p.charge(cost{ops: 1, bytes: 1}); err != nil {
 		return err
 	}
 	of := limitsOf(p.limits.source.Auth(), p.id)
@@ -182,19 +235,23 @@ func (p payer) reserve(r *jobpb.Reserve) error {
 	return nil
 }
 
-// got counts the jobs that a reserve has got: the first one was counted with it.
+// got counts the jobs that a reserve has got: the first one was counted with it. Each may be ended.
 func (p payer) got(jobs []*jobpb.Reserved) {
-	if p.id != "" && len(jobs) > 0 {
-		_ = p.charge(int64(len(jobs)-1), bodies(jobs), true)
+	if p.id == "" || len(jobs) == 0 {
+		return
 	}
+	if u := p.limits.usageOf(p.id); u != nil && limitsOf(p.limits.source.Auth(), p.id) != nil {
+		u.reserved(len(jobs))
+	}
+	_ = p.charge(cost{ops: int64(len(jobs) - 1), bytes: bodies(jobs), must: true})
 }
 
-func (p payer) charge(ops, bytes int64, must bool) error {
+func (p payer) charge(c cost) error {
 	a := p.account
 	if a == nil {
 		a = &account{}
 	}
-	return p.limits.charge(p.id, a, ops, bytes, must)
+	return p.limits.charge(p.id, a, c)
 }
 
 func bodies(jobs []*jobpb.Reserved) (n int64) {

@@ -143,9 +143,14 @@ func missing(p auth.Principal) auth.Denial {
 	return auth.NotGranted
 }
 
+// reports reports whether what is denied is done all the same.
+func reports(s *auth.State, verbs auth.Verbs) bool {
+	return s.Mode() != jobpb.AuthMode_AUTH_ENFORCE && verbs&auth.Admin == 0
+}
+
 // deny counts and records a denial. It returns nil where it is only reported.
 func (c *Checks) deny(ctx context.Context, s *auth.State, d auth.Denial, verbs auth.Verbs, topic string) error {
-	reported := s.Mode() != jobpb.AuthMode_AUTH_ENFORCE && verbs&auth.Admin == 0
+	reported := reports(s, verbs)
 	c.Denied(ctx, d, verbs, topic, reported)
 	if reported {
 		return nil
@@ -156,23 +161,7 @@ func (c *Checks) deny(ctx context.Context, s *auth.State, d auth.Denial, verbs a
 // Denied counts and records a denial that somebody else has decided. reported is set if it was
 // done all the same.
 func (c *Checks) Denied(ctx context.Context, d auth.Denial, verbs auth.Verbs, topic string, reported bool) {
-	r, _ := ctx.Value(requestKey{}).(*Request)
-	if r.seen(verbs, reported) {
-		return
-	}
-	c.denied.WithLabelValues(verbs.String(), d.String()).Inc()
-	if c.audit == nil || r == nil {
-		return
-	}
-	record := r.record(audit.Denied, verbs)
-	if reported {
-		record.Outcome = audit.Reported
-	}
-	record.Reason = d.String()
-	if topic != "" {
-		record.Resource = "topic " + topic
-	}
-	c.audit.Add(record)
+	c.record(ctx, denied{denial{d, verbs, reported}, topic, 1})
 }
 
 // Record writes that a call which needs verbs was made, with the code of its error, if it

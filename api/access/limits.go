@@ -1,7 +1,7 @@
 package access
 
 import (
-	"math"
+	"fmt"
 	"sync"
 	"time"
 
@@ -24,8 +24,8 @@ const (
 // are only counted in the mode that reports. What is open is counted in every mode and for every
 // token, so that a limit that is set later holds at once.
 //
-// A call that ends or prolongs a reservation counts, but is never refused: a consumer can always
-// finish what it holds.
+// What ends or prolongs a reservation counts, but is not refused with the rest, so that a consumer
+// can finish what it holds: see usage.
 type Limits struct {
 	source  Source
 	limited *prometheus.CounterVec
@@ -44,14 +44,6 @@ func newLimits(source Source) *Limits {
 		l.limited.WithLabelValues(name)
 	}
 	return l
-}
-
-// usage is what one token uses on this node.
-type usage struct {
-	mu          sync.Mutex
-	rate, bytes budget
-	connections uint32
-	waiters     uint32
 }
 
 // usageOf returns the usage of a token; nil if there is no such token.
@@ -99,45 +91,6 @@ func limitsOf(s *auth.State, id string) *jobpb.TokenLimits {
 	return nil
 }
 
-// take counts operations, for which credit was counted before, and bytes. It takes none, and gives
-// the credit back, unless both are allowed or must is set: then it returns what is exceeded.
-func (u *usage) take(of *jobpb.TokenLimits, at time.Time, credit, ops, bytes int64, must bool) (limit string, wait time.Duration) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if of.RateMilli > 0 {
-		u.rate.fill(float64(of.RateMilli)/1000, at)
-		u.rate.left += float64(credit)
-		wait, limit = u.rate.lacks(float64(ops)), limitRate
-	}
-	if of.Bytes > 0 {
-		u.bytes.fill(float64(of.Bytes), at)
-		if w := u.bytes.lacks(float64(bytes)); w > wait {
-			wait, limit = w, limitBytes
-		}
-	}
-	if wait > 0 && !must {
-		return limit, wait
-	}
-	if of.RateMilli > 0 {
-		u.rate.left -= float64(ops)
-	}
-	if of.Bytes > 0 {
-		u.bytes.left -= float64(bytes)
-	}
-	return "", 0
-}
-
-// more returns how many more whole operations are allowed now, at most most.
-func (u *usage) more(of *jobpb.TokenLimits, at time.Time, most uint32) uint32 {
-	if of.GetRateMilli() == 0 {
-		return most
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.rate.fill(float64(of.RateMilli)/1000, at)
-	return uint32(min(float64(most), max(0, math.Floor(u.rate.left+rounding))))
-}
-
 // exceeded counts what is above a limit, and returns the error to refuse it with; nil in the mode
 // that only reports.
 func (l *Limits) exceeded(s *auth.State, id, limit string, wait time.Duration) error {
@@ -156,10 +109,18 @@ func (l *Limits) exceeded(s *auth.State, id, limit string, wait time.Duration) e
 	case limitBytes:
 		e = job.Errorf(job.CodeRateLimited, "token %s may send and get %d bytes of bodies a second on each node (its limit bytes)", id, of.GetBytes())
 	case limitConnections:
-		e = job.Errorf(job.CodeRateLimited, "token %s may have %d connections to each node (its limit connections)", id, of.GetConnections())
+		e = job.Errorf(job.CodeRateLimited, "token %s may have %s to each node (its limit connections)", id, count(of.GetConnections(), "connection", "connections"))
 	default:
-		e = job.Errorf(job.CodeRateLimited, "token %s may have %d streams and reserves that wait on each node (its limit waiters)", id, of.GetWaiters())
+		e = job.Errorf(job.CodeRateLimited, "token %s may have %s on each node (its limit waiters)", id,
+			count(of.GetWaiters(), "stream or reserve that waits", "streams and reserves that wait"))
 	}
 	e.RetryAfter = max(wait, time.Second)
 	return e
+}
+
+func count(n uint32, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -262,7 +262,7 @@ func TestBytesAreThoseOfRequestsAndOfJobs(t *testing.T) {
 	send := func(bytes int64) error {
 		call, err := r.call(nil, false)
 		require.NoError(t, err)
-		return r.Received(call, bytes)
+		return r.Received(call, bytes, false)
 	}
 	require.NoError(t, send(600))
 	require.ErrorContains(t, send(600), "1000 bytes")
@@ -274,7 +274,7 @@ func TestBytesAreThoseOfRequestsAndOfJobs(t *testing.T) {
 
 	call, err := r.call(nil, true)
 	require.NoError(t, err)
-	require.NoError(t, r.Received(call, 5000), "nobody knows yet whether it finishes")
+	require.NoError(t, r.Received(call, 5000, false), "nobody knows yet whether it finishes")
 	_, err = q.Reserve(r.ctx(call), &jobpb.Reserve{Topics: []string{"mail"}, Max: 20}, 0)
 	require.NoError(t, err)
 	_, err = q.Reserve(r.ctx(call), &jobpb.Reserve{Topics: []string{"mail"}, Max: 1}, 0)
@@ -303,7 +303,7 @@ func TestConnectionsAndWaitersHavePlaces(t *testing.T) {
 	place, err := r.Wait(r.ctx(call))
 	require.NoError(t, err)
 	_, err = r.Wait(r.ctx(call))
-	require.ErrorContains(t, err, "1 streams and reserves")
+	require.ErrorContains(t, err, "may have 1 stream or reserve that waits on each node")
 	place.End()
 	place, err = r.Wait(r.ctx(call))
 	require.NoError(t, err)
@@ -374,7 +374,7 @@ func TestACallOfATokenNeedsNoMemoryForItsLimits(t *testing.T) {
 	ctx, ops := r.ctx(q), adds(1)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		*q = Request{Principal: q.Principal}
-		if r.Begin(q, c, false) != nil || r.Received(q, 100) != nil || r.chargeOps(ctx, ops) != nil {
+		if r.Begin(q, c, false) != nil || r.Received(q, 100, false) != nil || r.chargeOps(ctx, ops) != nil {
 			panic("refused")
 		}
 		place, err := r.Wait(ctx)

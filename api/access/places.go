@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"tarry/job/jobpb"
@@ -11,30 +10,36 @@ import (
 // Connection is the place of a connection among those of the token that it was used with last.
 // The zero value has none.
 type Connection struct {
-	mu     sync.Mutex
-	of     *usage
-	closed bool
+	mu      sync.Mutex
+	of      *usage
+	crowded bool // it is one too many
+	closed  bool
 }
 
-// take makes the connection one of u's, of which there may be most; 0: any number. It reports
-// whether there was a place. A connection that has one keeps it.
-func (c *Connection) take(u *usage, most uint32) bool {
+// take makes the connection one of u's, of which there may be most; 0: any number. With more set
+// there may be as many again that are crowded. It reports whether there was a place. A connection
+// that has one keeps it.
+func (c *Connection) take(u *usage, most uint32, more bool) (crowded, taken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == u || c.closed {
-		return true
+		return c.crowded, true
 	}
 	u.mu.Lock()
-	full := most > 0 && u.connections >= most
-	if !full {
+	switch full := most > 0 && u.connections >= most; {
+	case !full:
 		u.connections++
+		taken = true
+	case more && u.crowded < most:
+		u.crowded++
+		crowded, taken = true, true
 	}
 	u.mu.Unlock()
-	if !full {
+	if taken {
 		c.leave()
-		c.of = u
+		c.of, c.crowded = u, crowded
 	}
-	return !full
+	return crowded, taken
 }
 
 // leave is called with mu held.
@@ -43,9 +48,13 @@ func (c *Connection) leave() {
 		return
 	}
 	c.of.mu.Lock()
-	c.of.connections--
+	if c.crowded {
+		c.of.crowded--
+	} else {
+		c.of.connections--
+	}
 	c.of.mu.Unlock()
-	c.of = nil
+	c.of, c.crowded = nil, false
 }
 
 // Close gives the place up.
@@ -62,27 +71,25 @@ func (l *Limits) Join(c *Connection, id string) error {
 	if u == nil {
 		return nil
 	}
-	return l.join(c, u, id, false)
-}
-
-// join is Join. If quiet is set, a refusal is not counted yet.
-func (l *Limits) join(c *Connection, u *usage, id string, quiet bool) error {
-	s := l.source.Auth()
-	if c.take(u, limitsOf(s, id).GetConnections()) {
-		return nil
-	}
-	if quiet && s.Mode() == jobpb.AuthMode_AUTH_ENFORCE {
-		return errCrowded
-	}
-	err := l.exceeded(s, id, limitConnections, 0)
-	if err == nil {
-		c.take(u, 0)
-	}
+	_, err := l.join(c, u, id, false)
 	return err
 }
 
-// errCrowded is for a connection that is one too many. No client gets it.
-var errCrowded = errors.New("the token has as many connections as it may")
+// join is Join for a call, which may use a crowded connection if more is set. It reports whether the
+// connection is one too many.
+func (l *Limits) join(c *Connection, u *usage, id string, more bool) (crowded bool, err error) {
+	s := l.source.Auth()
+	more = more && s.Mode() == jobpb.AuthMode_AUTH_ENFORCE
+	crowded, taken := c.take(u, limitsOf(s, id).GetConnections(), more)
+	if taken {
+		return crowded, nil
+	}
+	if err := l.exceeded(s, id, limitConnections, 0); err != nil {
+		return true, err
+	}
+	c.take(u, 0, false)
+	return false, nil
+}
 
 // Waiting is the place of a reserve that waits, or of a stream. The zero value has none.
 type Waiting struct{ of *usage }
@@ -110,6 +117,7 @@ func (l *Limits) Wait(ctx context.Context) (Waiting, error) {
 	}
 	s := l.source.Auth()
 	if r.account.crowded {
+		r.account.refused()
 		return Waiting{}, l.exceeded(s, id, limitConnections, 0)
 	}
 	most := limitsOf(s, id).GetWaiters()
@@ -121,6 +129,9 @@ func (l *Limits) Wait(ctx context.Context) (Waiting, error) {
 	u.mu.Unlock()
 	if !full {
 		return Waiting{of: u}, nil
+	}
+	if s.Mode() == jobpb.AuthMode_AUTH_ENFORCE {
+		r.account.refused()
 	}
 	return Waiting{}, l.exceeded(s, id, limitWaiters, 0)
 }

@@ -46,13 +46,13 @@ func (q *Queue) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 // countDenied counts and records what the state machine has denied, or has let through in the
 // mode that reports.
 func (q *Queue) countDenied(ctx context.Context, results []*jobpb.Result) {
+	var denied denials
 	for _, r := range results {
-		d := r.GetDetails().GetDenied()
-		if d == nil {
-			continue
+		if d := r.GetDetails().GetDenied(); d != nil {
+			denied.add(denial{auth.Denial(d.Reason), auth.Verbs(d.Verbs), r.Code == jobpb.Code_OK}, d.Topic)
 		}
-		q.checks.Denied(ctx, auth.Denial(d.Reason), auth.Verbs(d.Verbs), d.Topic, r.Code == jobpb.Code_OK)
 	}
+	q.checks.count(ctx, denied)
 }
 
 // Reserve implements the queue of the API. It lowers r.Max to what the limits of the token allow.
@@ -76,9 +76,11 @@ func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, 
 			return nil, nil, err
 		}
 	}
-	q.checks.chargeFinishes(ctx, len(finishes))
+	if err := q.checks.chargeFinishes(ctx, len(finishes)); err != nil {
+		return nil, nil, err
+	}
 	pay := q.checks.payerOf(ctx, r)
-	if pay.reserve(r) != nil { // what is held can always be finished, but nothing more is given
+	if pay.reserve(r) != nil { // it finishes, but gets nothing more
 		ops := make([]*jobpb.Op, len(finishes))
 		for i, f := range finishes {
 			ops[i] = &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}}

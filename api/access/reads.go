@@ -27,6 +27,11 @@ func (q *Queue) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.Rea
 	if off(q.checks.State(), 0) {
 		return q.queue.Read(ctx, r, stale)
 	}
+	if ids := r.GetJobsById().GetIds(); len(ids) > 0 {
+		if err := q.checks.chargeReads(ctx, len(ids)); err != nil {
+			return nil, err
+		}
+	}
 	switch r.What.(type) {
 	case *jobpb.Read_Namespace, *jobpb.Read_Namespaces:
 		return q.readNamespaces(ctx, r, stale)
@@ -120,14 +125,34 @@ func (q *Queue) hide(ctx context.Context, a *jobpb.ReadResult, readable func(top
 	if a.Schedule != nil && q.checks.Allow(ctx, auth.Read, a.Schedule.Schedule.GetJob().GetTopic()) != nil {
 		a.Schedule = nil
 	}
-	for i, j := range a.ById {
-		if j.Seq != 0 && q.checks.Allow(ctx, auth.Read, j.Topic) != nil {
-			a.ById[i] = &jobpb.Job{}
-		}
-	}
+	q.hideByID(ctx, a.ById)
 	if readable != nil && a.Jobs != nil {
 		a.Jobs.Jobs = slices.DeleteFunc(a.Jobs.Jobs, func(j *jobpb.Job) bool { return !readable(j.Topic) })
 	}
+}
+
+// hideByID is hide for jobs of which one that does not exist is empty.
+func (q *Queue) hideByID(ctx context.Context, jobs []*jobpb.Job) {
+	var denied denials
+	s, p := q.checks.source.Auth(), auth.FromContext(ctx)
+	if off(s, auth.Read) {
+		return
+	}
+	reported := reports(s, auth.Read)
+	for i, j := range jobs {
+		if j.Seq == 0 {
+			continue
+		}
+		d := s.Check(p, now(), auth.Read, j.Topic)
+		if d == auth.Allowed {
+			continue
+		}
+		denied.add(denial{d, auth.Read, reported}, j.Topic)
+		if !reported {
+			jobs[i] = &jobpb.Job{}
+		}
+	}
+	q.checks.count(ctx, denied)
 }
 
 // readSome does the reads that list topics, for a caller that may not read all of them. done

@@ -38,6 +38,7 @@ type Record struct {
 	Outcome   string    `json:"outcome"`
 	Code      string    `json:"code,omitzero"`   // of the error
 	Reason    string    `json:"reason,omitzero"` // of a denial
+	Times     int       `json:"times,omitzero"`  // that a batch was denied so, if several; the resource is the first of them
 }
 
 const (

@@ -133,17 +133,20 @@ func (c *conn) check(cmd command) error {
 	return a.AllowSome(c.ctx, n.verbs)
 }
 
-// charge counts a command by the limits of the client's token. What ends or prolongs a
-// reservation of the connection is never refused.
+// charge counts a command by the limits of the client's token. What ends a reservation of the
+// connection is never refused.
 func (c *conn) charge(cmd command) error {
 	n := &needs[cmd.verb]
 	if n.open || c.who.principal.IsAnonymous() {
 		return nil
 	}
-	keeps := false
+	held := false
 	switch cmd.verb {
 	case release, bury, touch, deleteJob:
-		_, keeps = c.held.ref(cmd.id)
+		_, held = c.held.ref(cmd.id)
+	}
+	if held && cmd.verb == touch { // unlike the others it can be sent again and again
+		return c.server.Access.ChargeTouch(c.who.principal.TokenID())
 	}
 	bytes := int64(0)
 	switch cmd.verb {
@@ -152,7 +155,7 @@ func (c *conn) charge(cmd command) error {
 	case reserve, reserveTimeout, reserveJob:
 		bytes = 1 // so that it waits until a debt is paid
 	}
-	return c.server.Access.Charge(c.who.principal.TokenID(), 1, bytes, keeps)
+	return c.server.Access.Charge(c.who.principal.TokenID(), 1, bytes, held)
 }
 
 // decline replies to a command that is refused before it is begun.

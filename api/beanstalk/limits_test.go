@@ -49,6 +49,25 @@ func TestACommandAboveTheRateOfItsTokenIsRefused(t *testing.T) {
 	require.Equal(t, "RESERVED 2 1\nx", c.say("reserve"))
 }
 
+// It could touch without end. What it holds it can end all the same.
+func TestTouchesAboveTheRateOfATokenHaveABound(t *testing.T) {
+	g := guard(t)
+	g.limit("shop", &jobpb.TokenLimits{RateMilli: 1000_000})
+	g.mode(enforce)
+	c := g.as("shop")
+	require.Regexp(t, `^INSERTED`, c.say("put 0 0 3600 1\r\nx"))
+	require.Equal(t, "RESERVED 1 1\nx", c.say("reserve"))
+	g.limit("shop", &jobpb.TokenLimits{RateMilli: 1})
+	for i := range 100 {
+		want := "TOUCHED"
+		if i >= 65 {
+			want = "OUT_OF_MEMORY"
+		}
+		require.Equal(t, want, c.say("touch 1"), i)
+	}
+	require.Equal(t, "DELETED", c.say("delete 1"))
+}
+
 func TestTheBytesOfATokenAreThoseOfPutsAndOfJobs(t *testing.T) {
 	g := guard(t)
 	g.limit("shop", &jobpb.TokenLimits{Bytes: 1})

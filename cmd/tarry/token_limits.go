@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
 	"tarry/client"
+	"tarry/job"
 )
 
 // limitHelp is the help of the flag with limits of a token.
@@ -13,37 +16,51 @@ const limitHelp = "`NAME=NUMBER`: what the token may use on each node, such as r
 
 // addLimits reads limits: a list of names with numbers.
 func addLimits(to *client.TokenLimits, text string) error {
-	for _, item := range splitList(text) {
+	items := splitList(text)
+	if len(items) == 0 {
+		return errors.New("is empty; leave it out, for no limits")
+	}
+	for _, item := range items {
 		name, number, _ := strings.Cut(item, "=")
-		var err error
-		switch name {
-		case "rate":
-			to.Rate, err = strconv.ParseFloat(number, 64)
-			if err == nil && !(to.Rate > 0) {
-				err = strconv.ErrRange
-			}
-		case "connections":
-			to.Connections, err = parseLimit[uint32](number, 32)
-		case "waiters":
-			to.Waiters, err = parseLimit[uint32](number, 32)
-		case "bytes":
-			to.Bytes, err = parseLimit[uint64](number, 64)
-		default:
-			return fmt.Errorf("%.40q is no limit; the limits are rate, connections, waiters and bytes", name)
-		}
-		if err != nil {
-			return fmt.Errorf("%s takes a number above 0, got %.40q", name, number)
+		if err := addLimit(to, name, number); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func parseLimit[T uint32 | uint64](number string, bits int) (T, error) {
-	n, err := strconv.ParseUint(number, 10, bits)
-	if err == nil && n == 0 {
-		err = strconv.ErrRange
+func addLimit(to *client.TokenLimits, name, number string) error {
+	switch name {
+	case "rate":
+		n, err := strconv.ParseFloat(number, 64)
+		if most := job.MaxRateMilli / 1000; err != nil || !(n >= 0.001 && n <= float64(most)) {
+			return fmt.Errorf("rate takes a number from 0.001 to %d, got %.40q", most, number)
+		}
+		return setLimit(&to.Rate, n, name)
+	case "connections":
+		return addWhole(&to.Connections, name, number, math.MaxUint32)
+	case "waiters":
+		return addWhole(&to.Waiters, name, number, math.MaxUint32)
+	case "bytes":
+		return addWhole(&to.Bytes, name, number, job.MaxTokenBytes)
 	}
-	return T(n), err
+	return fmt.Errorf("%.40q is no limit; the limits are rate, connections, waiters and bytes", name)
+}
+
+func addWhole[T uint32 | uint64](to *T, name, number string, most uint64) error {
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || n == 0 || n > most {
+		return fmt.Errorf("%s takes a whole number from 1 to %d, got %.40q", name, most, number)
+	}
+	return setLimit(to, T(n), name)
+}
+
+func setLimit[T uint32 | uint64 | float64](to *T, n T, name string) error {
+	if *to != 0 {
+		return fmt.Errorf("%s is given twice", name)
+	}
+	*to = n
+	return nil
 }
 
 // limitWords writes limits as --limit takes them.

@@ -1,0 +1,159 @@
+package access
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// usage is what one token uses on this node.
+//
+// What ends or prolongs a reservation is allowed by the limits as any other call, or else by a
+// reserve, which is larger than a second's worth and for nothing else. This node does not look
+// whether the caller holds the job: it may have been reserved on another node a moment ago. So the
+// reserve also bounds calls that end nothing. A job that was reserved here allows one end more, so
+// that a consumer can finish all that it holds, however much that is.
+type usage struct {
+	mu          sync.Mutex
+	rate, bytes budget
+	keeping     budget // the reserve of operations
+	keepBytes   budget // the reserve of bytes
+	held        int64  // jobs that were reserved here, of which no end was counted
+	connections uint32
+	crowded     uint32 // connections beyond the limit
+	waiters     uint32
+}
+
+const (
+	// keepSeconds is how many seconds' worth of a limit the reserve is, but it is enough to end or
+	// prolong minKeeps reservations.
+	keepSeconds = 10
+	minKeeps    = 64
+	// keepRequest is what a request needs at most to end or prolong one reservation, in bytes.
+	keepRequest = 4 << 10
+	// maxHeld bounds how many ends are saved up.
+	maxHeld = 100_000
+)
+
+// cost is what a call uses.
+type cost struct {
+	ops   int64
+	ends  int64 // of ops: they end reservations
+	keeps int64 // of ops: they prolong reservations
+	bytes int64
+	must  bool // it is done already
+}
+
+// keepsOnly reports whether the call only ends and prolongs reservations.
+func (c cost) keepsOnly() bool { return c.ends+c.keeps > 0 && c.ends+c.keeps == c.ops }
+
+// kept returns what the call needs of the reserve, if covered of the ends are of jobs that were
+// reserved here. The bytes of other operations are not in it.
+func (c cost) kept(covered int64) (ops, bytes float64) {
+	if c.keepsOnly() {
+		bytes = float64(max(0, c.bytes-covered*keepRequest))
+	}
+	return float64(c.ends + c.keeps - covered), bytes
+}
+
+// fill is called with mu held.
+func (u *usage) fill(of *jobpb.TokenLimits, at time.Time) {
+	rate, bytes := float64(of.GetRateMilli())/1000, float64(of.GetBytes())
+	u.rate.fill(rate, max(rate, 1), at)
+	u.bytes.fill(bytes, max(bytes, 1), at)
+	u.keeping.fill(rate, max(keepSeconds*rate, minKeeps), at)
+	u.keepBytes.fill(bytes, max(keepSeconds*bytes, minKeeps*keepRequest), at)
+}
+
+// lacks returns what is exceeded by a call, and in how long it is not; kept is set if the call needs
+// the reserve. The budgets must be filled.
+func (u *usage) lacks(c cost, covered int64) (limit string, wait time.Duration, kept bool) {
+	limit, wait = longer(u.rate.lacks(float64(c.ops)), u.bytes.lacks(float64(c.bytes)))
+	if wait == 0 || c.ends+c.keeps == 0 {
+		return limit, wait, false
+	}
+	ops, bytes := c.kept(covered)
+	limit, wait = longer(u.keeping.lacks(ops), u.keepBytes.lacks(bytes))
+	if !c.keepsOnly() {
+		l, w := longer(u.rate.lacks(float64(c.ops-c.ends-c.keeps)), u.bytes.lacks(float64(c.bytes)))
+		if w > wait {
+			limit, wait = l, w
+		}
+	}
+	return limit, wait, true
+}
+
+func longer(rate, bytes time.Duration) (limit string, wait time.Duration) {
+	if bytes > rate {
+		return limitBytes, bytes
+	}
+	return limitRate, rate
+}
+
+// take counts a call, for which credit was counted before. It takes nothing, and gives the credit
+// back, unless all is allowed or it is done already: then it returns what is exceeded.
+func (u *usage) take(of *jobpb.TokenLimits, at time.Time, credit int64, c cost) (limit string, wait time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fill(of, at)
+	u.rate.left += float64(credit)
+	covered := min(c.ends, u.held)
+	limit, wait, kept := u.lacks(c, covered)
+	if wait > 0 && !c.must {
+		return limit, wait
+	}
+	u.rate.left -= float64(c.ops)
+	u.bytes.left -= float64(c.bytes)
+	u.held -= covered
+	if kept {
+		ops, bytes := c.kept(covered)
+		u.keeping.left -= ops
+		u.keepBytes.left -= bytes
+	}
+	return "", 0
+}
+
+// blocked returns what is exceeded by a call of which only its bytes are known, if that is so
+// whatever it does.
+func (u *usage) blocked(of *jobpb.TokenLimits, at time.Time, bytes int64) (limit string, wait time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fill(of, at)
+	if limit, wait, _ = u.lacks(cost{ops: 1, bytes: bytes}, 0); wait == 0 {
+		return "", 0
+	}
+	covered := min(u.held, job.MaxBatch)
+	n := max(covered, 1)
+	if l, w, _ := u.lacks(cost{ops: n, ends: n, bytes: bytes}, covered); w < wait {
+		limit, wait = l, w
+	}
+	return limit, wait
+}
+
+// reserved records jobs that the token has got.
+func (u *usage) reserved(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.held = min(u.held+int64(n), maxHeld)
+}
+
+// readInVain counts the body of a call that was read and refused then. A small one costs nothing.
+func (u *usage) readInVain(bytes int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.keepBytes.left -= float64(max(0, bytes-keepRequest))
+}
+
+// more returns how many more whole operations are allowed now, at most most.
+func (u *usage) more(of *jobpb.TokenLimits, at time.Time, most uint32) uint32 {
+	if of.GetRateMilli() == 0 {
+		return most
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fill(of, at)
+	return uint32(min(float64(most), max(0, math.Floor(u.rate.left+rounding))))
+}
