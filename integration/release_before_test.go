@@ -20,7 +20,7 @@ import (
 // releaseBefore is the commit of the release before this one. Everything that it writes to
 // disks and sends to other nodes must be readable (docs/formats.md). The first is that of
 // version 0.1; after a release it is set to the next.
-const releaseBefore = "c19ad2492fa572a3445693edd364faf3192cf791"
+const releaseBefore = "7bce60b98de2569828421a2da976c7450b66b60c"
 
 // buildBefore builds the release before this one from its commit.
 func buildBefore(t *testing.T) string {
