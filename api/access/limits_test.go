@@ -371,7 +371,7 @@ func TestUsageGoesWithTheToken(t *testing.T) {
 func TestACallOfATokenNeedsNoMemoryForItsLimits(t *testing.T) {
 	r := newLimitedRig(t, &jobpb.TokenLimits{RateMilli: job.MaxRateMilli, Connections: 1, Waiters: 1, Bytes: job.MaxTokenBytes})
 	c, q := new(Connection), &Request{Principal: auth.TokenPrincipal("shop")}
-	ctx, ops := r.ctx(q), adds(1)
+	ctx, ops, ends := r.ctx(q), adds(1), finishes(1)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		*q = Request{Principal: q.Principal}
 		if r.Begin(q, c, false) != nil || r.Received(q, 100, false) != nil || r.chargeOps(ctx, ops) != nil {
@@ -385,5 +385,10 @@ func TestACallOfATokenNeedsNoMemoryForItsLimits(t *testing.T) {
 		if r.Charge("shop", 1, 1, false) != nil {
 			panic("refused")
 		}
+		*q = Request{Principal: q.Principal}
+		if r.Begin(q, c, true) != nil || r.Received(q, 100, false) != nil || r.chargeOps(ctx, ends) != nil {
+			panic("refused")
+		}
+		r.End(q)
 	}))
 }
