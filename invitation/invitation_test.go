@@ -113,3 +113,22 @@ func TestTheFormatsStay(t *testing.T) {
 	p := Proof{Cluster: "c", Leader: "n1.a", Server: "n4.b", Address: "n4:7301", Nonce: bytes.Repeat([]byte{7}, NonceBytes)}
 	require.Equal(t, "3199eb0c650cc8500e6942cfe401359da0a42fe35aaaf7034867eb1eebe4a25ffee828824fc34368d0f63a66cad3daddbaed4920f7097928f4cc4fe3c30a2c0c", fmt.Sprintf("%x", s.Sign(p)))
 }
+
+// A text from a file or a flag is the one of an invitation, or is refused without being shown.
+func FuzzParse(f *testing.F) {
+	s, err := Generate(rand.Reader, "a-1")
+	require.NoError(f, err)
+	f.Add(s.Text())
+	f.Add(s.Text() + "0")
+	f.Add("tarry-invitation_a_b_c")
+	f.Fuzz(func(t *testing.T, text string) {
+		read, err := Parse(text)
+		if err != nil {
+			require.Zero(t, read)
+			require.Less(t, len(err.Error()), 200)
+			return
+		}
+		require.Equal(t, text, read.Text())
+		require.NotContains(t, fmt.Sprintf("%v %+v %#v", read, read, read), text)
+	})
+}

@@ -168,3 +168,44 @@ func TestKeysAreMadeAndNotShown(t *testing.T) {
 	_, err = Open(path)
 	require.ErrorContains(t, err, "chmod 600")
 }
+
+// What the state has of a secret comes from a log or a backup. Nothing but what a key has
+// sealed for the topic opens.
+func FuzzOpen(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "keys")
+	require.NoError(f, Create(path, some('a')))
+	r, err := Open(path)
+	require.NoError(f, err)
+	good := r.Seal("mail", "0123456789abcdef")
+	f.Add("mail", good)
+	f.Add("bills", good)
+	f.Add("mail", good[:len(good)-1])
+	f.Add("mail", []byte(nil))
+	f.Fuzz(func(t *testing.T, topic string, sealed []byte) {
+		secret, err := r.Open(topic, sealed)
+		if err != nil {
+			require.Empty(t, secret)
+			return
+		}
+		require.Equal(t, sealed, r.Seal(topic, secret))
+	})
+}
+
+// A file of keys is read as they are, or refused with an error that does not show it.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(some('a').Text() + "\n# a comment\n" + some('b').Text()))
+	f.Add([]byte("AAAA"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		keys, err := Parse(data)
+		if err != nil {
+			require.Empty(t, keys)
+			return
+		}
+		require.NotEmpty(t, keys)
+		for _, k := range keys {
+			again, err := parseKey(k.Text())
+			require.NoError(t, err)
+			require.Equal(t, k, again)
+		}
+	})
+}
