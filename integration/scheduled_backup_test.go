@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,9 @@ func backups(t *testing.T, dir string) (complete, partial []string) {
 		require.NoError(t, err)
 	}
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "tarry-probe-") {
+			continue // a node that starts tries the object store
+		}
 		switch filepath.Ext(e.Name()) {
 		case ".backup":
 			complete = append(complete, filepath.Join(dir, e.Name()))

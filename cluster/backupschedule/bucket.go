@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,12 +23,13 @@ const maxObjects = 20_000
 type bucket struct {
 	reading
 	*s3.Bucket
+	incarnation string // of this node
 }
 
 // check returns an error unless an object can be written, read and removed.
 func (b *bucket) check(ctx context.Context) error {
-	const probe = "tarry-probe"
-	if _, err := b.Put(ctx, probe, bytes.NewReader([]byte(probe)), 0); err != nil {
+	probe := "tarry-probe-" + b.incarnation // another node must not remove it meanwhile
+	if _, err := b.Put(ctx, probe, strings.NewReader(probe), 0); err != nil {
 		return err
 	}
 	r, err := b.Get(ctx, probe)

@@ -92,7 +92,7 @@ func New(cfg Config) *Scheduler {
 	s := &Scheduler{cfg: cfg}
 	how := reading{clusterID: cfg.ClusterID, rate: cfg.Rate}
 	if cfg.Bucket != nil {
-		s.at = &bucket{reading: how, Bucket: cfg.Bucket}
+		s.at = &bucket{reading: how, Bucket: cfg.Bucket, incarnation: cfg.Incarnation}
 		return s
 	}
 	s.at = &directory{
