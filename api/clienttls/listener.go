@@ -61,7 +61,7 @@ type Options struct {
 	Config func() *tls.Config // for the next connection
 	Hint   string             // the reply to a plain client that is refused
 	// Refused is called once for a connection whose handshake fails, but not for one that ends or
-	// falls silent. It must not block. nil: nobody is told.
+	// falls silent. It must not block. nil: nothing is reported.
 	Refused func(from net.Addr, err error)
 }
 

@@ -30,7 +30,7 @@ func TestAHandshakeThatFailsIsToldOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		client func(net.Conn)
-		why    string // empty: nothing is told
+		why    string // empty: nothing is reported
 	}{
 		{"no certificate", func(c net.Conn) {
 			secure := tls.Client(c, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})

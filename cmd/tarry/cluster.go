@@ -51,7 +51,7 @@ func versions(low, high uint32) string {
 	return fmt.Sprintf("%d-%d", low, high)
 }
 
-// vote says whether a member votes.
+// vote returns what the list of members shows of a member's vote: yes, no or never.
 func vote(m client.Member) string {
 	if m.NonVoter && !m.Voter {
 		return "never"
