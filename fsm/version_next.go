@@ -9,16 +9,17 @@ import (
 	"slices"
 
 	"tarry/auth"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// This build stands for the next release; see job/next.go. From cluster version 2 on a
+// This build stands for the next release; see job/next.go. From the cluster version that only this build runs on a
 // job's status also counts how often it was stamped.
 
 const nextStatusVersion = statusVersion + 1
 
 func statusFormat(version uint32) byte {
-	if version < 2 {
+	if version < job.NextVersion {
 		return statusVersion
 	}
 	return nextStatusVersion
@@ -71,7 +72,7 @@ func nextRight(op *jobpb.Op) *right {
 }
 
 func migrationTo(version uint32) *migration {
-	if version != 2 {
+	if version != job.NextVersion {
 		return nil
 	}
 	return &migration{from: []byte{spaceStatus}, step: (*tx).migrateStatuses}

@@ -51,8 +51,8 @@ func TestMigrationRewritesRecordsInSteps(t *testing.T) {
 	}
 	require.Equal(t, map[byte]int{statusVersion: jobs}, formats(t, r), "nothing changes before the raise")
 
-	both(opRaise(2))
-	require.EqualValues(t, 2, r.m.Version())
+	both(opRaise(job.NextVersion-1), opRaise(job.NextVersion))
+	require.EqualValues(t, job.NextVersion, r.m.Version())
 	require.True(t, r.m.Migrating())
 	require.Equal(t, jobs, formats(t, r)[statusVersion], "the raise itself rewrites nothing")
 	steps := 0
@@ -84,7 +84,7 @@ func TestMigrationRewritesRecordsInSteps(t *testing.T) {
 
 func TestTheNextReleaseHasAnOperationAndAFieldMore(t *testing.T) {
 	r := newRig(t, Options{})
-	r.do(opRaise(2), opAdd(&jobpb.Add{Topic: "t", DelayMs: 5000}))
+	r.do(opRaise(job.NextVersion-1), opRaise(job.NextVersion), opAdd(&jobpb.Add{Topic: "t", DelayMs: 5000}))
 	require.EqualValues(t, 1, r.one(opStamp(bySeq(1))).Count)
 	require.Equal(t, jobpb.Code_OK, r.one(opUpdateStamps(bySeq(1), 40)).Code)
 	r.reopen()
@@ -96,7 +96,7 @@ func TestNewOperationsNeedTheRaise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run, err := job.AppendOp(nil, op)
 			require.NoError(t, err)
-			for version, ok := range map[uint32]bool{1: false, 2: true} {
+			for version, ok := range map[uint32]bool{job.NextVersion - 1: false, job.NextVersion: true} {
 				_, err := job.CheckVersion(run, version)
 				n, peer := job.CheckOps(run, version)
 				if ok {
@@ -105,8 +105,8 @@ func TestNewOperationsNeedTheRaise(t *testing.T) {
 					require.Equal(t, 1, n)
 					continue
 				}
-				require.ErrorContains(t, err, "needs cluster version 2, and the cluster has version 1")
-				require.ErrorContains(t, peer, "needs cluster version 2")
+				require.ErrorContains(t, err, fmt.Sprintf("needs cluster version %d, and the cluster has version %d", job.NextVersion, version))
+				require.ErrorContains(t, peer, fmt.Sprintf("needs cluster version %d", job.NextVersion))
 			}
 		})
 	}
@@ -121,7 +121,7 @@ func TestLimitsAreThoseOfTheVersion(t *testing.T) {
 		return r.one(opBury(&jobpb.Bury{Ref: bySeq(seq), Reason: strings.Repeat("r", job.MaxReasonBytes+1)})).Code
 	}
 	require.Equal(t, jobpb.Code_INVALID, bury())
-	r.one(opRaise(2))
+	r.do(opRaise(job.NextVersion-1), opRaise(job.NextVersion))
 	require.Equal(t, jobpb.Code_OK, bury())
 	r.reopen()
 	require.Equal(t, jobpb.Code_OK, bury())
@@ -139,7 +139,7 @@ func BenchmarkMigrate(b *testing.B) {
 			}
 			r.do(append(ops, opReserve(100, "t"))...)
 		}
-		r.one(opRaise(2))
+		r.do(opRaise(job.NextVersion-1), opRaise(job.NextVersion))
 		b.StartTimer()
 		for r.m.Migrating() {
 			r.one(opMigrate(500))
@@ -151,7 +151,7 @@ func BenchmarkMigrate(b *testing.B) {
 // An operation of the next release has rights, too.
 func TestStampsNeedARight(t *testing.T) {
 	r := newAuthRig(t, authEnforce)
-	r.do(opRaise(2), opPutToken("w", "a.*=manage"), opPutToken("v", "a.*=consume,read"))
+	r.do(opRaise(job.NextVersion-1), opRaise(job.NextVersion), opPutToken("w", "a.*=manage"), opPutToken("v", "a.*=consume,read"))
 	for r.m.Migrating() {
 		r.do(opMigrate(10))
 	}

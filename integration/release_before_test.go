@@ -15,6 +15,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/client"
+	"tarry/job"
 )
 
 // releaseBefore is the commit of the release before this one. Everything that it writes to
@@ -60,9 +61,17 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	work := c.retryingClient(queue)
 	require.Contains(t, c.tarry("cluster", "upgrade", "--check"), "can be upgraded")
 	equal := func(*localcluster.Node) { c.requireEqualDigests(c.leader(), 3) }
+	hold := func(value string) {
+		for _, n := range c.Nodes() {
+			n.Setenv("TARRY_HOLD_VERSION", value)
+		}
+	}
+	hold("true")
 	c.roll(binary, equal)
+	hold("")
 	c.roll(before, equal)
 	c.roll(binary, equal)
+	c.waitVersion(job.MaxVersion)
 	work()
 	r := l.judge(maxGap)
 	t.Logf("operations %d, unknown outcomes %d, worst write gap %v", r.Ops, r.Unknowns(), r.WorstWriteGap)

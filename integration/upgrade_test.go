@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/bench/localcluster"
+	"tarry/job"
 )
 
 // buildNext builds the release after this one, as far as tests need it: job/next.go.
@@ -84,6 +85,19 @@ func (c *cluster) versions(n *localcluster.Node) (all []uint32) {
 	return all
 }
 
+// waitVersion waits until the states of all nodes have a cluster version.
+func (c *cluster) waitVersion(want int) {
+	c.t.Helper()
+	c.until(func() error {
+		for _, n := range c.Nodes() {
+			if got, migrating := c.metric(n, "tarry_cluster_version"), c.metric(n, `tarry_state_migrating{shard="0"}`); got != fmt.Sprint(want) || migrating != "0" {
+				return fmt.Errorf("%s has version %s, migrating %s", n.ID, got, migrating)
+			}
+		}
+		return nil
+	})
+}
+
 // stampRefused proves that what the next release has more is not proposed yet.
 func (c *cluster) stampRefused(n *localcluster.Node, id string) {
 	c.t.Helper()
@@ -91,7 +105,7 @@ func (c *cluster) stampRefused(n *localcluster.Node, id string) {
 		_, err := c.stamp(n, id, query)
 		require.ErrorContains(c.t, err, "503 Service Unavailable")
 		require.ErrorContains(c.t, err, "not_applied")
-		require.ErrorContains(c.t, err, "needs cluster version 2, and the cluster has version 1 until all of its nodes are upgraded")
+		require.ErrorContains(c.t, err, fmt.Sprintf("needs cluster version %d, and the cluster has version %d until all of its nodes are upgraded", job.MaxVersion+1, job.MaxVersion))
 	}
 }
 
@@ -108,6 +122,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	t.Parallel()
 	next := buildNext(t)
 	c := startCluster(t, 3)
+	c.waitVersion(job.MaxVersion)
 	probes := []string{"p0", "p1", "p2"}
 	for _, id := range probes {
 		post(t, c.leader().HTTP, "/v1/jobs", object{"topic": "probes", "id": id, "delay": 3600, "body": id})
@@ -123,13 +138,13 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	hold("true")
 	c.roll(next, func(n *localcluster.Node) {
 		c.stampRefused(n, probes[0])
-		require.Equal(t, []uint32{1, 1, 1}, c.versions(n))
+		require.Equal(t, []uint32{job.MaxVersion, job.MaxVersion, job.MaxVersion}, c.versions(n))
 	})
 	require.Contains(t, c.tarry("cluster", "health"), "--hold-version")
 	c.requireEqualDigests(c.leader(), 3)
 	hold("")
 	c.roll(binary, func(n *localcluster.Node) {
-		require.Equal(t, []uint32{1, 1, 1}, c.versions(n))
+		require.Equal(t, []uint32{job.MaxVersion, job.MaxVersion, job.MaxVersion}, c.versions(n))
 	})
 	c.requireEqualDigests(c.leader(), 3)
 
@@ -140,14 +155,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 			c.stampRefused(n, probes[0])
 		}
 	})
-	c.until(func() error {
-		for _, n := range c.Nodes() {
-			if got, migrating := c.metric(n, "tarry_cluster_version"), c.metric(n, `tarry_state_migrating{shard="0"}`); got != "2" || migrating != "0" {
-				return fmt.Errorf("%s has version %s, migrating %s", n.ID, got, migrating)
-			}
-		}
-		return nil
-	})
+	c.waitVersion(job.MaxVersion + 1)
 	for i, id := range probes {
 		for k, n := range c.Nodes() {
 			_, err := c.stamp(n, id, "?stamps=10")
@@ -168,7 +176,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 // next one nor joins its cluster, and that its data is as it was.
 func (c *cluster) refusesTheOlderRelease(n *localcluster.Node, next string) {
 	t := c.t
-	const says = "the cluster has version 2, but the node's release runs only 1; start a newer release"
+	says := fmt.Sprintf("the cluster has version %d, but the node's release runs only %v; start a newer release", job.MaxVersion+1, job.ReleaseVersions())
 	c.terminate(n)
 	n.SetBinary(binary)
 	require.NoError(t, n.Start())

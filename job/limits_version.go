@@ -37,7 +37,9 @@ type Limits struct {
 }
 
 // limitsOf has the limits of every version that this release runs.
-var limitsOf = map[uint32]*Limits{FirstVersion: {
+var limitsOf = map[uint32]*Limits{FirstVersion: &firstLimits, 2: &firstLimits}
+
+var firstLimits = Limits{
 	MaxNameBytes: MaxNameBytes, MaxReasonBytes: MaxReasonBytes, MaxConsumerBytes: MaxConsumerBytes,
 	HardMaxBodyBytes: HardMaxBodyBytes, MaxAtomicAddBytes: MaxAtomicAddBytes, MaxBatch: MaxBatch,
 	MaxHeaders: MaxHeaders, MaxHeaderBytes: MaxHeaderBytes, MaxBackoffDelays: MaxBackoffDelays,
@@ -58,7 +60,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxRemovedNodes: MaxRemovedNodes, MaxInvitations: MaxInvitations, MaxInvitationTime: MaxInvitationTime,
 	MaxTokenBytes: MaxTokenBytes,
 	MaxNamespaces: MaxNamespaces, MaxNamespaceNameBytes: MaxNamespaceNameBytes,
-}}
+}
 
 // LimitsAt returns the limits at a cluster version that this release runs.
 func LimitsAt(version uint32) *Limits { return limitsOf[version] }

@@ -14,7 +14,11 @@ const (
 	FirstVersion = 1
 
 	MinVersion = 1
-	MaxVersion = FirstVersion + nextRelease
+	MaxVersion = thisRelease + nextRelease
+
+	// thisRelease is the newest version that this release runs: 2 adds what the table since
+	// and the rows of operations name.
+	thisRelease = 2
 )
 
 // Versions is the range of cluster versions that a node runs.
