@@ -37,7 +37,11 @@ func (s *Shard) look(r *jobpb.Read) (a *jobpb.ReadResult, err error) {
 			err = cerr
 		}
 	}()
-	return v.Read(r)
+	if a, err = v.Read(r); err != nil {
+		return nil, err
+	}
+	a.AuthRevision = s.machine.Auth().Revision // or newer than the view: who reads decides by it
+	return a, nil
 }
 
 // readAsLeader serves a read on this node if it is the established leader and a
