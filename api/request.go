@@ -67,7 +67,10 @@ func (x *call) read(limit int64) ([]byte, error) {
 			n, err := src.Read(b[len(b):end])
 			b = b[:len(b)+n]
 			if err == io.EOF {
-				return b, x.arrived(len(b))
+				if err := x.arrived(len(b)); err != nil {
+					return b, err
+				}
+				return b, x.s.decideAgain(x, len(b))
 			}
 			if err != nil {
 				_ = x.arrived(len(b))
