@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"tarry/api/access"
 	"tarry/job"
 )
 
@@ -14,6 +15,7 @@ const backupType = "application/octet-stream"
 // backup streams a backup. A failure after the first byte breaks the connection; the backup
 // lacks its end then, which every reader of it notices. Unlike other GETs it keeps something
 // from others, files and the only place for a backup, so no page of another origin may start it.
+// It ends when its caller may not make it any more.
 func (s *server) backup(x *call) error {
 	if x.foreignGet() {
 		return s.crossOrigin(x)
@@ -29,7 +31,12 @@ func (s *server) backup(x *call) error {
 		return job.NotApplied("this node is stopping; use another")
 	}
 	w := &backupWriter{x: x, timeout: s.Timeout}
-	err = s.Operator.Backup(x.r.Context(), w, o)
+	ctx, stop := s.Access.WhileAllowed(x.r.Context(), x.needs.verbs, []string{""}) // it has no topic
+	defer stop()
+	err = s.Operator.Backup(ctx, w, o)
+	if err != nil && access.Revoked(ctx) {
+		err = access.NotAnyMore()
+	}
 	if err != nil && x.sent {
 		s.Logger.Warn("a backup ended early", "from", x.r.RemoteAddr, "error", err)
 		panic(http.ErrAbortHandler)

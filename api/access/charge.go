@@ -12,6 +12,7 @@ type account struct {
 	usage *usage // nil: Queue does not count what the call does
 	paid  int64  // operations that were counted when the call began
 	bytes int64  // of its body that are not counted yet
+	ahead int64  // of its body that were counted before they arrived
 	// open is set while a call that is counted later was neither counted nor refused.
 	open bool
 	// crowded is set if the call may only end or prolong reservations, because its connection is
@@ -64,7 +65,32 @@ func (l *Limits) Received(r *Request, bytes int64, read bool) error {
 	if a.paid == 0 {
 		return nil
 	}
-	return l.charge(id, a, cost{must: read})
+	err := l.charge(id, a, cost{must: read})
+	if !read && a.paid > 0 && a.bytes == 0 {
+		a.ahead += bytes
+	}
+	return err
+}
+
+// Missing takes back what Received has counted of a body that did not arrive: who only announces a
+// body must not use up what all clients of the token may send.
+func (l *Limits) Missing(r *Request, bytes int64) {
+	if r == nil || r.account.usage == nil || bytes <= 0 {
+		return
+	}
+	a := &r.account
+	uncounted := min(bytes, a.bytes)
+	a.bytes -= uncounted
+	counted := min(bytes-uncounted, a.ahead)
+	a.ahead -= counted
+	a.usage.giveBack(counted)
+}
+
+// GiveBack takes back bytes that Charge has counted.
+func (l *Limits) GiveBack(id string, bytes int64) {
+	if u := l.usageOf(id); u != nil && limitsOf(l.source.Auth(), id) != nil {
+		u.giveBack(bytes)
+	}
 }
 
 // refused ends what is known of a call that is refused. It costs nothing, but for a large body that

@@ -147,6 +147,13 @@ func (u *usage) readInVain(bytes int64) {
 	u.keepBytes.left -= float64(max(0, bytes-keepRequest))
 }
 
+// giveBack takes back bytes that were counted.
+func (u *usage) giveBack(bytes int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.bytes.left = min(u.bytes.most, u.bytes.left+float64(bytes))
+}
+
 // more returns how many more whole operations are allowed now, at most most.
 func (u *usage) more(of *jobpb.TokenLimits, at time.Time, most uint32) uint32 {
 	if of.GetRateMilli() == 0 {

@@ -151,7 +151,9 @@ func (c *conn) charge(cmd command) error {
 	bytes := int64(0)
 	switch cmd.verb {
 	case put:
-		bytes = int64(cmd.n)
+		if int64(cmd.n) <= int64(c.server.MaxJobSize) && !cmd.trailing { // else it is refused, whatever is sent
+			bytes = int64(cmd.n)
+		}
 	case reserve, reserveTimeout, reserveJob:
 		bytes = 1 // so that it waits until a debt is paid
 	}

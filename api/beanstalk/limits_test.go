@@ -112,3 +112,18 @@ func TestAReserveThatWaitsIsOneOfTheWaitersOfItsToken(t *testing.T) {
 	require.Regexp(t, `^INSERTED`, two.say("put 0 0 60 1\r\nx"))
 	require.Equal(t, "RESERVED 1 1\nx", one.reply())
 }
+
+// Else one line of a client would use up what all of them may send, for as long as the client likes.
+func TestABodyThatIsOnlyAnnouncedIsNotCounted(t *testing.T) {
+	g := guard(t)
+	g.limit("shop", &jobpb.TokenLimits{Bytes: 1})
+	g.mode(enforce)
+	g.as("shop").send("put 0 0 60 4294967295")
+	c := g.as("shop")
+	require.Equal(t, "BAD_FORMAT", c.say("put 0 0 60 65535 x"))
+	c.send("put 0 0 60 65535")
+	require.NoError(t, c.conn.Close())
+	require.Eventually(t, func() bool {
+		return strings.HasPrefix(g.as("shop").say("put 0 0 60 1\r\nx"), "INSERTED")
+	}, time.Minute, 10*time.Millisecond)
+}
