@@ -126,6 +126,7 @@ func (s *server) jobRoutes() []route {
 		{path: "/v1/kick", methods: post(toManage, s.changeMany(verbKick))},
 		{path: "/v1/delete", methods: post(toManage, s.changeMany(verbDelete))},
 		{path: "/v1/update", methods: post(toManage, s.updateMany)},
+		{path: "/v1/import", methods: managing(post(toManage, s.importJobs))},
 	}
 }
 
@@ -247,6 +248,8 @@ var calls = map[string]callDoc{
 	"DELETE /v1/jobs/{id}":      {name: "deleteJob", summary: "Deletes a job in any state.", reply: "Changed"},
 	"GET /v1/jobs/{id}/history": {name: "getHistory", summary: "Shows what happened to a job.", reply: "History"},
 	"GET /v1/jobs/{id}/explain": {name: "explainJob", summary: "Says why a job is not delivered yet, or was delivered late.", reply: "Explanation"},
+
+	"POST /v1/import": {name: "importJobs", summary: "Adds up to 1000 jobs as they were elsewhere: with their attempts, waiting or dead.", request: "ImportBatch", required: []string{"jobs"}, reply: "AddResults"},
 
 	"POST /v1/reserve":           {name: "reserve", summary: "Waits for ready jobs and reserves them.", request: "ReserveRequest", required: []string{"topics"}, reply: "ReservedJobs"},
 	"GET /v1/stream":             {name: "stream", summary: "Streams jobs as they become ready, one JSON object a line.", required: []string{"topics"}, content: "application/x-ndjson"},

@@ -78,6 +78,9 @@ func addsOf(op *jobpb.Op) []*jobpb.Add {
 	if add := op.GetAdd(); add != nil {
 		return []*jobpb.Add{add}
 	}
+	if add := op.GetImportJob().GetAdd(); add != nil {
+		return []*jobpb.Add{add}
+	}
 	return op.GetAtomicAdd().GetAdds()
 }
 

@@ -62,6 +62,8 @@ func topicOf(op *jobpb.Op) string {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		return k.Add.GetTopic()
+	case *jobpb.Op_ImportJob:
+		return k.ImportJob.GetAdd().GetTopic()
 	case *jobpb.Op_AtomicAdd:
 		if adds := k.AtomicAdd.GetAdds(); len(adds) > 0 {
 			return adds[0].GetTopic()

@@ -181,7 +181,7 @@ func (e *exporter) topic(ctx context.Context, name string) error {
 	}
 	for _, state := range e.states[first:] {
 		for {
-			page, next, err := e.t.client.JobsPage(ctx, client.List{Topic: name, State: state, Filter: e.filter, Bodies: true, Page: importJobs}, cursor)
+			page, next, err := e.t.client.JobsPage(ctx, client.List{Topic: name, State: state, Filter: e.filter, Bodies: true, Page: batchJobs}, cursor)
 			if errors.Is(err, client.ErrIncomplete) {
 				e.t.notes.line("%s: %v", name, err)
 				err = nil

@@ -605,7 +605,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -713,6 +713,7 @@ type Op struct {
 	//	*Op_SetAdmission
 	//	*Op_PutNamespace
 	//	*Op_DeleteNamespace
+	//	*Op_ImportJob
 	Kind isOp_Kind `protobuf_oneof:"kind"`
 	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
 	// what the anonymous rules allow. A Reserve has it itself.
@@ -1091,6 +1092,15 @@ func (x *Op) GetDeleteNamespace() *DeleteNamespace {
 	return nil
 }
 
+func (x *Op) GetImportJob() *ImportJob {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_ImportJob); ok {
+			return x.ImportJob
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetPrincipal() string {
 	if x != nil {
 		return x.Principal
@@ -1250,6 +1260,10 @@ type Op_DeleteNamespace struct {
 	DeleteNamespace *DeleteNamespace `protobuf:"bytes,38,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
 }
 
+type Op_ImportJob struct {
+	ImportJob *ImportJob `protobuf:"bytes,39,opt,name=import_job,json=importJob,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1323,6 +1337,8 @@ func (*Op_SetAdmission) isOp_Kind() {}
 func (*Op_PutNamespace) isOp_Kind() {}
 
 func (*Op_DeleteNamespace) isOp_Kind() {}
+
+func (*Op_ImportJob) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -1606,6 +1622,150 @@ func (x *Add) GetTopicAttempts() bool {
 	return false
 }
 
+// ImportJob creates a job as it was elsewhere: waiting, or dead. Instants that are ahead of the
+// clock, except due_ms and the expiry, are set to the clock.
+type ImportJob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With due_ms, which is kept as it is; without if_exists, condition, topic_ttr and
+	// topic_attempts.
+	Add           *Add   `protobuf:"bytes,1,opt,name=add,proto3" json:"add,omitempty"`
+	Dead          bool   `protobuf:"varint,2,opt,name=dead,proto3" json:"dead,omitempty"`
+	CreatedMs     int64  `protobuf:"varint,3,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	DiedMs        int64  `protobuf:"varint,4,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`    // only of a dead job
+	DelayMs       int64  `protobuf:"varint,5,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // the delay that gave it its due instant
+	Attempts      uint32 `protobuf:"varint,6,opt,name=attempts,proto3" json:"attempts,omitempty"`              // of one that waits: fewer than it may have
+	Reserves      uint32 `protobuf:"varint,7,opt,name=reserves,proto3" json:"reserves,omitempty"`
+	Timeouts      uint32 `protobuf:"varint,8,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
+	Releases      uint32 `protobuf:"varint,9,opt,name=releases,proto3" json:"releases,omitempty"`
+	Buries        uint32 `protobuf:"varint,10,opt,name=buries,proto3" json:"buries,omitempty"`
+	Kicks         uint32 `protobuf:"varint,11,opt,name=kicks,proto3" json:"kicks,omitempty"`
+	Reason        string `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
+	LastError     string `protobuf:"bytes,13,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportJob) Reset() {
+	*x = ImportJob{}
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportJob) ProtoMessage() {}
+
+func (x *ImportJob) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportJob.ProtoReflect.Descriptor instead.
+func (*ImportJob) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ImportJob) GetAdd() *Add {
+	if x != nil {
+		return x.Add
+	}
+	return nil
+}
+
+func (x *ImportJob) GetDead() bool {
+	if x != nil {
+		return x.Dead
+	}
+	return false
+}
+
+func (x *ImportJob) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *ImportJob) GetDiedMs() int64 {
+	if x != nil {
+		return x.DiedMs
+	}
+	return 0
+}
+
+func (x *ImportJob) GetDelayMs() int64 {
+	if x != nil {
+		return x.DelayMs
+	}
+	return 0
+}
+
+func (x *ImportJob) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *ImportJob) GetReserves() uint32 {
+	if x != nil {
+		return x.Reserves
+	}
+	return 0
+}
+
+func (x *ImportJob) GetTimeouts() uint32 {
+	if x != nil {
+		return x.Timeouts
+	}
+	return 0
+}
+
+func (x *ImportJob) GetReleases() uint32 {
+	if x != nil {
+		return x.Releases
+	}
+	return 0
+}
+
+func (x *ImportJob) GetBuries() uint32 {
+	if x != nil {
+		return x.Buries
+	}
+	return 0
+}
+
+func (x *ImportJob) GetKicks() uint32 {
+	if x != nil {
+		return x.Kicks
+	}
+	return 0
+}
+
+func (x *ImportJob) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ImportJob) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
 // JobOptions are options that few jobs have.
 type JobOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1619,7 +1779,7 @@ type JobOptions struct {
 
 func (x *JobOptions) Reset() {
 	*x = JobOptions{}
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1791,7 @@ func (x *JobOptions) String() string {
 func (*JobOptions) ProtoMessage() {}
 
 func (x *JobOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1804,7 @@ func (x *JobOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobOptions.ProtoReflect.Descriptor instead.
 func (*JobOptions) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JobOptions) GetBackoff() *Backoff {
@@ -1685,7 +1845,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1857,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1870,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Header) GetName() string {
@@ -1737,7 +1897,7 @@ type Headers struct {
 
 func (x *Headers) Reset() {
 	*x = Headers{}
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1909,7 @@ func (x *Headers) String() string {
 func (*Headers) ProtoMessage() {}
 
 func (x *Headers) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1922,7 @@ func (x *Headers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Headers.ProtoReflect.Descriptor instead.
 func (*Headers) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Headers) GetList() []*Header {
@@ -1789,7 +1949,7 @@ type Backoff struct {
 
 func (x *Backoff) Reset() {
 	*x = Backoff{}
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +1961,7 @@ func (x *Backoff) String() string {
 func (*Backoff) ProtoMessage() {}
 
 func (x *Backoff) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +1974,7 @@ func (x *Backoff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backoff.ProtoReflect.Descriptor instead.
 func (*Backoff) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Backoff) GetDelaysMs() []int64 {
@@ -1880,7 +2040,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +2052,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +2065,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TopicSettings) GetRevision() uint64 {
@@ -2050,7 +2210,7 @@ type PushTarget struct {
 
 func (x *PushTarget) Reset() {
 	*x = PushTarget{}
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2222,7 @@ func (x *PushTarget) String() string {
 func (*PushTarget) ProtoMessage() {}
 
 func (x *PushTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2235,7 @@ func (x *PushTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushTarget.ProtoReflect.Descriptor instead.
 func (*PushTarget) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PushTarget) GetUrl() string {
@@ -2133,7 +2293,7 @@ type SetTopic struct {
 
 func (x *SetTopic) Reset() {
 	*x = SetTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2305,7 @@ func (x *SetTopic) String() string {
 func (*SetTopic) ProtoMessage() {}
 
 func (x *SetTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2318,7 @@ func (x *SetTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTopic.ProtoReflect.Descriptor instead.
 func (*SetTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetTopic) GetTopic() string {
@@ -2205,7 +2365,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2377,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2390,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Update) GetRef() *Ref {
@@ -2345,7 +2505,7 @@ type JobQuery struct {
 
 func (x *JobQuery) Reset() {
 	*x = JobQuery{}
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2517,7 @@ func (x *JobQuery) String() string {
 func (*JobQuery) ProtoMessage() {}
 
 func (x *JobQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2530,7 @@ func (x *JobQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobQuery.ProtoReflect.Descriptor instead.
 func (*JobQuery) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobQuery) GetTopic() string {
@@ -2436,7 +2596,7 @@ type JobMark struct {
 
 func (x *JobMark) Reset() {
 	*x = JobMark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2608,7 @@ func (x *JobMark) String() string {
 func (*JobMark) ProtoMessage() {}
 
 func (x *JobMark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2621,7 @@ func (x *JobMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMark.ProtoReflect.Descriptor instead.
 func (*JobMark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JobMark) GetState() State {
@@ -2510,7 +2670,7 @@ type JobPage struct {
 
 func (x *JobPage) Reset() {
 	*x = JobPage{}
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2682,7 @@ func (x *JobPage) String() string {
 func (*JobPage) ProtoMessage() {}
 
 func (x *JobPage) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2695,7 @@ func (x *JobPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobPage.ProtoReflect.Descriptor instead.
 func (*JobPage) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobPage) GetJobs() []*Job {
@@ -2577,7 +2737,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2749,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2762,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Reserve) GetTopics() []string {
@@ -2667,7 +2827,7 @@ type ReserveJob struct {
 
 func (x *ReserveJob) Reset() {
 	*x = ReserveJob{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2679,7 +2839,7 @@ func (x *ReserveJob) String() string {
 func (*ReserveJob) ProtoMessage() {}
 
 func (x *ReserveJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2692,7 +2852,7 @@ func (x *ReserveJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveJob.ProtoReflect.Descriptor instead.
 func (*ReserveJob) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReserveJob) GetRef() *Ref {
@@ -2725,7 +2885,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +2897,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +2910,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Finish) GetRef() *Ref {
@@ -2771,7 +2931,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +2943,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2956,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Delete) GetRef() *Ref {
@@ -2845,7 +3005,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2857,7 +3017,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2870,7 +3030,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Release) GetRef() *Ref {
@@ -2955,7 +3115,7 @@ type AtomicAdd struct {
 
 func (x *AtomicAdd) Reset() {
 	*x = AtomicAdd{}
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2967,7 +3127,7 @@ func (x *AtomicAdd) String() string {
 func (*AtomicAdd) ProtoMessage() {}
 
 func (x *AtomicAdd) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2980,7 +3140,7 @@ func (x *AtomicAdd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtomicAdd.ProtoReflect.Descriptor instead.
 func (*AtomicAdd) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AtomicAdd) GetFinish() *Finish {
@@ -3007,7 +3167,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3019,7 +3179,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3032,7 +3192,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Touch) GetRef() *Ref {
@@ -3061,7 +3221,7 @@ type Bury struct {
 
 func (x *Bury) Reset() {
 	*x = Bury{}
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3233,7 @@ func (x *Bury) String() string {
 func (*Bury) ProtoMessage() {}
 
 func (x *Bury) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3246,7 @@ func (x *Bury) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bury.ProtoReflect.Descriptor instead.
 func (*Bury) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Bury) GetRef() *Ref {
@@ -3129,7 +3289,7 @@ type Kick struct {
 
 func (x *Kick) Reset() {
 	*x = Kick{}
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3301,7 @@ func (x *Kick) String() string {
 func (*Kick) ProtoMessage() {}
 
 func (x *Kick) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3314,7 @@ func (x *Kick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kick.ProtoReflect.Descriptor instead.
 func (*Kick) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Kick) GetRef() *Ref {
@@ -3196,7 +3356,7 @@ type KickTopic struct {
 
 func (x *KickTopic) Reset() {
 	*x = KickTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3208,7 +3368,7 @@ func (x *KickTopic) String() string {
 func (*KickTopic) ProtoMessage() {}
 
 func (x *KickTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3221,7 +3381,7 @@ func (x *KickTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickTopic.ProtoReflect.Descriptor instead.
 func (*KickTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KickTopic) GetTopic() string {
@@ -3278,7 +3438,7 @@ type Sweep struct {
 
 func (x *Sweep) Reset() {
 	*x = Sweep{}
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3290,7 +3450,7 @@ func (x *Sweep) String() string {
 func (*Sweep) ProtoMessage() {}
 
 func (x *Sweep) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3303,7 +3463,7 @@ func (x *Sweep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sweep.ProtoReflect.Descriptor instead.
 func (*Sweep) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Sweep) GetFilter() *Filter {
@@ -3340,7 +3500,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +3512,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3365,7 +3525,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Progress) GetAfter() *Place {
@@ -3408,7 +3568,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	mi := &file_job_jobpb_command_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3420,7 +3580,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	mi := &file_job_jobpb_command_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3433,7 +3593,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{28}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Place) GetPriority() uint32 {
@@ -3476,7 +3636,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_job_jobpb_command_proto_msgTypes[29]
+	mi := &file_job_jobpb_command_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3488,7 +3648,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[29]
+	mi := &file_job_jobpb_command_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3501,7 +3661,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{29}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Filter) GetIdPrefix() string {
@@ -3573,7 +3733,7 @@ type Purge struct {
 
 func (x *Purge) Reset() {
 	*x = Purge{}
-	mi := &file_job_jobpb_command_proto_msgTypes[30]
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3745,7 @@ func (x *Purge) String() string {
 func (*Purge) ProtoMessage() {}
 
 func (x *Purge) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[30]
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3758,7 @@ func (x *Purge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Purge.ProtoReflect.Descriptor instead.
 func (*Purge) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{30}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Purge) GetTopic() string {
@@ -3644,7 +3804,7 @@ type ReleaseTopic struct {
 
 func (x *ReleaseTopic) Reset() {
 	*x = ReleaseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3656,7 +3816,7 @@ func (x *ReleaseTopic) String() string {
 func (*ReleaseTopic) ProtoMessage() {}
 
 func (x *ReleaseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3669,7 +3829,7 @@ func (x *ReleaseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTopic.ProtoReflect.Descriptor instead.
 func (*ReleaseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{31}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReleaseTopic) GetTopic() string {
@@ -3723,7 +3883,7 @@ type MoveJobs struct {
 
 func (x *MoveJobs) Reset() {
 	*x = MoveJobs{}
-	mi := &file_job_jobpb_command_proto_msgTypes[32]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3735,7 +3895,7 @@ func (x *MoveJobs) String() string {
 func (*MoveJobs) ProtoMessage() {}
 
 func (x *MoveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[32]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3748,7 +3908,7 @@ func (x *MoveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveJobs.ProtoReflect.Descriptor instead.
 func (*MoveJobs) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{32}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MoveJobs) GetTopic() string {
@@ -3803,7 +3963,7 @@ type PauseTopic struct {
 
 func (x *PauseTopic) Reset() {
 	*x = PauseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[33]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3815,7 +3975,7 @@ func (x *PauseTopic) String() string {
 func (*PauseTopic) ProtoMessage() {}
 
 func (x *PauseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[33]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3828,7 +3988,7 @@ func (x *PauseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
 func (*PauseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{33}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PauseTopic) GetTopic() string {
@@ -3878,7 +4038,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[34]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3890,7 +4050,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[34]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3903,7 +4063,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{34}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Advance) GetMax() uint32 {
@@ -3935,7 +4095,7 @@ type AdvanceAt struct {
 
 func (x *AdvanceAt) Reset() {
 	*x = AdvanceAt{}
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3947,7 +4107,7 @@ func (x *AdvanceAt) String() string {
 func (*AdvanceAt) ProtoMessage() {}
 
 func (x *AdvanceAt) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3960,7 +4120,7 @@ func (x *AdvanceAt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceAt.ProtoReflect.Descriptor instead.
 func (*AdvanceAt) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdvanceAt) GetAtMs() int64 {
@@ -4005,7 +4165,7 @@ type PutToken struct {
 
 func (x *PutToken) Reset() {
 	*x = PutToken{}
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +4177,7 @@ func (x *PutToken) String() string {
 func (*PutToken) ProtoMessage() {}
 
 func (x *PutToken) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +4190,7 @@ func (x *PutToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutToken.ProtoReflect.Descriptor instead.
 func (*PutToken) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PutToken) GetToken() *Token {
@@ -4071,7 +4231,7 @@ type DeleteToken struct {
 
 func (x *DeleteToken) Reset() {
 	*x = DeleteToken{}
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4083,7 +4243,7 @@ func (x *DeleteToken) String() string {
 func (*DeleteToken) ProtoMessage() {}
 
 func (x *DeleteToken) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4096,7 +4256,7 @@ func (x *DeleteToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToken.ProtoReflect.Descriptor instead.
 func (*DeleteToken) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeleteToken) GetId() string {
@@ -4124,7 +4284,7 @@ type SetAuth struct {
 
 func (x *SetAuth) Reset() {
 	*x = SetAuth{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4136,7 +4296,7 @@ func (x *SetAuth) String() string {
 func (*SetAuth) ProtoMessage() {}
 
 func (x *SetAuth) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4149,7 +4309,7 @@ func (x *SetAuth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAuth.ProtoReflect.Descriptor instead.
 func (*SetAuth) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetAuth) GetSettings() *AuthSettings {
@@ -4178,7 +4338,7 @@ type PutNamespace struct {
 
 func (x *PutNamespace) Reset() {
 	*x = PutNamespace{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4350,7 @@ func (x *PutNamespace) String() string {
 func (*PutNamespace) ProtoMessage() {}
 
 func (x *PutNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4363,7 @@ func (x *PutNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutNamespace.ProtoReflect.Descriptor instead.
 func (*PutNamespace) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PutNamespace) GetNamespace() *Namespace {
@@ -4231,7 +4391,7 @@ type DeleteNamespace struct {
 
 func (x *DeleteNamespace) Reset() {
 	*x = DeleteNamespace{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4403,7 @@ func (x *DeleteNamespace) String() string {
 func (*DeleteNamespace) ProtoMessage() {}
 
 func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4416,7 @@ func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespace.ProtoReflect.Descriptor instead.
 func (*DeleteNamespace) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteNamespace) GetName() string {
@@ -4283,7 +4443,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4295,7 +4455,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4308,7 +4468,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Mark) GetName() string {
@@ -4328,7 +4488,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4340,7 +4500,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4353,7 +4513,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -4374,7 +4534,7 @@ type RaiseVersion struct {
 
 func (x *RaiseVersion) Reset() {
 	*x = RaiseVersion{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4386,7 +4546,7 @@ func (x *RaiseVersion) String() string {
 func (*RaiseVersion) ProtoMessage() {}
 
 func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4399,7 +4559,7 @@ func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseVersion.ProtoReflect.Descriptor instead.
 func (*RaiseVersion) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RaiseVersion) GetTo() uint32 {
@@ -4421,7 +4581,7 @@ type ResetClock struct {
 
 func (x *ResetClock) Reset() {
 	*x = ResetClock{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4433,7 +4593,7 @@ func (x *ResetClock) String() string {
 func (*ResetClock) ProtoMessage() {}
 
 func (x *ResetClock) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4446,7 +4606,7 @@ func (x *ResetClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClock.ProtoReflect.Descriptor instead.
 func (*ResetClock) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ResetClock) GetToMs() int64 {
@@ -4474,7 +4634,7 @@ type Migrate struct {
 
 func (x *Migrate) Reset() {
 	*x = Migrate{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4646,7 @@ func (x *Migrate) String() string {
 func (*Migrate) ProtoMessage() {}
 
 func (x *Migrate) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4659,7 @@ func (x *Migrate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Migrate.ProtoReflect.Descriptor instead.
 func (*Migrate) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Migrate) GetMax() uint32 {
@@ -4522,7 +4682,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4534,7 +4694,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4547,7 +4707,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -4574,7 +4734,7 @@ type AdmitNode struct {
 
 func (x *AdmitNode) Reset() {
 	*x = AdmitNode{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4746,7 @@ func (x *AdmitNode) String() string {
 func (*AdmitNode) ProtoMessage() {}
 
 func (x *AdmitNode) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4759,7 @@ func (x *AdmitNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
 func (*AdmitNode) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AdmitNode) GetNodeId() string {
@@ -4634,7 +4794,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4646,7 +4806,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4659,7 +4819,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Result) GetCode() Code {
@@ -4784,7 +4944,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4796,7 +4956,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4809,7 +4969,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -4880,7 +5040,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4892,7 +5052,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4905,7 +5065,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Denied) GetVerbs() uint32 {
@@ -4939,7 +5099,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5111,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5124,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -4994,7 +5154,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5006,7 +5166,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5019,7 +5179,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Reserved) GetId() string {
@@ -5146,7 +5306,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5158,7 +5318,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5171,7 +5331,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Job) GetId() string {
@@ -5407,7 +5567,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5419,7 +5579,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5432,7 +5592,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -5512,7 +5672,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5524,7 +5684,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5537,7 +5697,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Topic) GetName() string {
@@ -5688,7 +5848,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5700,7 +5860,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5713,7 +5873,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -5778,7 +5938,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5790,7 +5950,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5803,7 +5963,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -5890,7 +6050,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5902,7 +6062,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5915,7 +6075,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -5957,7 +6117,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5969,7 +6129,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5982,7 +6142,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -6021,7 +6181,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6033,7 +6193,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6046,7 +6206,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -6137,7 +6297,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6149,7 +6309,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6162,7 +6322,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -6202,7 +6362,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6214,7 +6374,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6227,7 +6387,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -6344,7 +6504,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[63]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6356,7 +6516,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[63]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6369,7 +6529,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{63}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -6440,7 +6600,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[64]
+	mi := &file_job_jobpb_command_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6452,7 +6612,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[64]
+	mi := &file_job_jobpb_command_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6465,7 +6625,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{64}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -6498,7 +6658,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xd9\x0f\n" +
+	"clockEpoch\"\x8f\x10\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6545,7 +6705,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x0eend_invitation\x18# \x01(\v2\x17.tarry.v1.EndInvitationH\x00R\rendInvitation\x12=\n" +
 	"\rset_admission\x18$ \x01(\v2\x16.tarry.v1.SetAdmissionH\x00R\fsetAdmission\x12=\n" +
 	"\rput_namespace\x18% \x01(\v2\x16.tarry.v1.PutNamespaceH\x00R\fputNamespace\x12F\n" +
-	"\x10delete_namespace\x18& \x01(\v2\x19.tarry.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12\x1c\n" +
+	"\x10delete_namespace\x18& \x01(\v2\x19.tarry.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x124\n" +
+	"\n" +
+	"import_job\x18' \x01(\v2\x13.tarry.v1.ImportJobH\x00R\timportJob\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
@@ -6574,7 +6736,24 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12.\n" +
 	"\aoptions\x18\f \x01(\v2\x14.tarry.v1.JobOptionsR\aoptions\x12\x1b\n" +
 	"\ttopic_ttr\x18\r \x01(\bR\btopicTtr\x12%\n" +
-	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"\x9f\x01\n" +
+	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"\xe8\x02\n" +
+	"\tImportJob\x12\x1f\n" +
+	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddR\x03add\x12\x12\n" +
+	"\x04dead\x18\x02 \x01(\bR\x04dead\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x03 \x01(\x03R\tcreatedMs\x12\x17\n" +
+	"\adied_ms\x18\x04 \x01(\x03R\x06diedMs\x12\x19\n" +
+	"\bdelay_ms\x18\x05 \x01(\x03R\adelayMs\x12\x1a\n" +
+	"\battempts\x18\x06 \x01(\rR\battempts\x12\x1a\n" +
+	"\breserves\x18\a \x01(\rR\breserves\x12\x1a\n" +
+	"\btimeouts\x18\b \x01(\rR\btimeouts\x12\x1a\n" +
+	"\breleases\x18\t \x01(\rR\breleases\x12\x16\n" +
+	"\x06buries\x18\n" +
+	" \x01(\rR\x06buries\x12\x14\n" +
+	"\x05kicks\x18\v \x01(\rR\x05kicks\x12\x16\n" +
+	"\x06reason\x18\f \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\r \x01(\tR\tlastError\"\x9f\x01\n" +
 	"\n" +
 	"JobOptions\x12+\n" +
 	"\abackoff\x18\x01 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12*\n" +
@@ -7130,7 +7309,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),           // 0: tarry.v1.BodyKind
 	(State)(0),              // 1: tarry.v1.State
@@ -7147,197 +7326,200 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Ref)(nil),             // 12: tarry.v1.Ref
 	(*Condition)(nil),       // 13: tarry.v1.Condition
 	(*Add)(nil),             // 14: tarry.v1.Add
-	(*JobOptions)(nil),      // 15: tarry.v1.JobOptions
-	(*Header)(nil),          // 16: tarry.v1.Header
-	(*Headers)(nil),         // 17: tarry.v1.Headers
-	(*Backoff)(nil),         // 18: tarry.v1.Backoff
-	(*TopicSettings)(nil),   // 19: tarry.v1.TopicSettings
-	(*PushTarget)(nil),      // 20: tarry.v1.PushTarget
-	(*SetTopic)(nil),        // 21: tarry.v1.SetTopic
-	(*Update)(nil),          // 22: tarry.v1.Update
-	(*JobQuery)(nil),        // 23: tarry.v1.JobQuery
-	(*JobMark)(nil),         // 24: tarry.v1.JobMark
-	(*JobPage)(nil),         // 25: tarry.v1.JobPage
-	(*Reserve)(nil),         // 26: tarry.v1.Reserve
-	(*ReserveJob)(nil),      // 27: tarry.v1.ReserveJob
-	(*Finish)(nil),          // 28: tarry.v1.Finish
-	(*Delete)(nil),          // 29: tarry.v1.Delete
-	(*Release)(nil),         // 30: tarry.v1.Release
-	(*AtomicAdd)(nil),       // 31: tarry.v1.AtomicAdd
-	(*Touch)(nil),           // 32: tarry.v1.Touch
-	(*Bury)(nil),            // 33: tarry.v1.Bury
-	(*Kick)(nil),            // 34: tarry.v1.Kick
-	(*KickTopic)(nil),       // 35: tarry.v1.KickTopic
-	(*Sweep)(nil),           // 36: tarry.v1.Sweep
-	(*Progress)(nil),        // 37: tarry.v1.Progress
-	(*Place)(nil),           // 38: tarry.v1.Place
-	(*Filter)(nil),          // 39: tarry.v1.Filter
-	(*Purge)(nil),           // 40: tarry.v1.Purge
-	(*ReleaseTopic)(nil),    // 41: tarry.v1.ReleaseTopic
-	(*MoveJobs)(nil),        // 42: tarry.v1.MoveJobs
-	(*PauseTopic)(nil),      // 43: tarry.v1.PauseTopic
-	(*Advance)(nil),         // 44: tarry.v1.Advance
-	(*AdvanceAt)(nil),       // 45: tarry.v1.AdvanceAt
-	(*PutToken)(nil),        // 46: tarry.v1.PutToken
-	(*DeleteToken)(nil),     // 47: tarry.v1.DeleteToken
-	(*SetAuth)(nil),         // 48: tarry.v1.SetAuth
-	(*PutNamespace)(nil),    // 49: tarry.v1.PutNamespace
-	(*DeleteNamespace)(nil), // 50: tarry.v1.DeleteNamespace
-	(*Mark)(nil),            // 51: tarry.v1.Mark
-	(*SetCluster)(nil),      // 52: tarry.v1.SetCluster
-	(*RaiseVersion)(nil),    // 53: tarry.v1.RaiseVersion
-	(*ResetClock)(nil),      // 54: tarry.v1.ResetClock
-	(*Migrate)(nil),         // 55: tarry.v1.Migrate
-	(*ForgetMember)(nil),    // 56: tarry.v1.ForgetMember
-	(*AdmitNode)(nil),       // 57: tarry.v1.AdmitNode
-	(*Result)(nil),          // 58: tarry.v1.Result
-	(*Details)(nil),         // 59: tarry.v1.Details
-	(*Denied)(nil),          // 60: tarry.v1.Denied
-	(*Results)(nil),         // 61: tarry.v1.Results
-	(*Reserved)(nil),        // 62: tarry.v1.Reserved
-	(*Job)(nil),             // 63: tarry.v1.Job
-	(*Event)(nil),           // 64: tarry.v1.Event
-	(*Topic)(nil),           // 65: tarry.v1.Topic
-	(*Totals)(nil),          // 66: tarry.v1.Totals
-	(*Schedule)(nil),        // 67: tarry.v1.Schedule
-	(*PutSchedule)(nil),     // 68: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil),  // 69: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),    // 70: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),    // 71: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),   // 72: tarry.v1.ScheduleState
-	(*PastRun)(nil),         // 73: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),    // 74: tarry.v1.ScheduleInfo
-	(*PutInvitation)(nil),   // 75: tarry.v1.PutInvitation
-	(*EndInvitation)(nil),   // 76: tarry.v1.EndInvitation
-	(*SetAdmission)(nil),    // 77: tarry.v1.SetAdmission
-	(*Token)(nil),           // 78: tarry.v1.Token
-	(*AuthSettings)(nil),    // 79: tarry.v1.AuthSettings
-	(*Namespace)(nil),       // 80: tarry.v1.Namespace
+	(*ImportJob)(nil),       // 15: tarry.v1.ImportJob
+	(*JobOptions)(nil),      // 16: tarry.v1.JobOptions
+	(*Header)(nil),          // 17: tarry.v1.Header
+	(*Headers)(nil),         // 18: tarry.v1.Headers
+	(*Backoff)(nil),         // 19: tarry.v1.Backoff
+	(*TopicSettings)(nil),   // 20: tarry.v1.TopicSettings
+	(*PushTarget)(nil),      // 21: tarry.v1.PushTarget
+	(*SetTopic)(nil),        // 22: tarry.v1.SetTopic
+	(*Update)(nil),          // 23: tarry.v1.Update
+	(*JobQuery)(nil),        // 24: tarry.v1.JobQuery
+	(*JobMark)(nil),         // 25: tarry.v1.JobMark
+	(*JobPage)(nil),         // 26: tarry.v1.JobPage
+	(*Reserve)(nil),         // 27: tarry.v1.Reserve
+	(*ReserveJob)(nil),      // 28: tarry.v1.ReserveJob
+	(*Finish)(nil),          // 29: tarry.v1.Finish
+	(*Delete)(nil),          // 30: tarry.v1.Delete
+	(*Release)(nil),         // 31: tarry.v1.Release
+	(*AtomicAdd)(nil),       // 32: tarry.v1.AtomicAdd
+	(*Touch)(nil),           // 33: tarry.v1.Touch
+	(*Bury)(nil),            // 34: tarry.v1.Bury
+	(*Kick)(nil),            // 35: tarry.v1.Kick
+	(*KickTopic)(nil),       // 36: tarry.v1.KickTopic
+	(*Sweep)(nil),           // 37: tarry.v1.Sweep
+	(*Progress)(nil),        // 38: tarry.v1.Progress
+	(*Place)(nil),           // 39: tarry.v1.Place
+	(*Filter)(nil),          // 40: tarry.v1.Filter
+	(*Purge)(nil),           // 41: tarry.v1.Purge
+	(*ReleaseTopic)(nil),    // 42: tarry.v1.ReleaseTopic
+	(*MoveJobs)(nil),        // 43: tarry.v1.MoveJobs
+	(*PauseTopic)(nil),      // 44: tarry.v1.PauseTopic
+	(*Advance)(nil),         // 45: tarry.v1.Advance
+	(*AdvanceAt)(nil),       // 46: tarry.v1.AdvanceAt
+	(*PutToken)(nil),        // 47: tarry.v1.PutToken
+	(*DeleteToken)(nil),     // 48: tarry.v1.DeleteToken
+	(*SetAuth)(nil),         // 49: tarry.v1.SetAuth
+	(*PutNamespace)(nil),    // 50: tarry.v1.PutNamespace
+	(*DeleteNamespace)(nil), // 51: tarry.v1.DeleteNamespace
+	(*Mark)(nil),            // 52: tarry.v1.Mark
+	(*SetCluster)(nil),      // 53: tarry.v1.SetCluster
+	(*RaiseVersion)(nil),    // 54: tarry.v1.RaiseVersion
+	(*ResetClock)(nil),      // 55: tarry.v1.ResetClock
+	(*Migrate)(nil),         // 56: tarry.v1.Migrate
+	(*ForgetMember)(nil),    // 57: tarry.v1.ForgetMember
+	(*AdmitNode)(nil),       // 58: tarry.v1.AdmitNode
+	(*Result)(nil),          // 59: tarry.v1.Result
+	(*Details)(nil),         // 60: tarry.v1.Details
+	(*Denied)(nil),          // 61: tarry.v1.Denied
+	(*Results)(nil),         // 62: tarry.v1.Results
+	(*Reserved)(nil),        // 63: tarry.v1.Reserved
+	(*Job)(nil),             // 64: tarry.v1.Job
+	(*Event)(nil),           // 65: tarry.v1.Event
+	(*Topic)(nil),           // 66: tarry.v1.Topic
+	(*Totals)(nil),          // 67: tarry.v1.Totals
+	(*Schedule)(nil),        // 68: tarry.v1.Schedule
+	(*PutSchedule)(nil),     // 69: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil),  // 70: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),    // 71: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),    // 72: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),   // 73: tarry.v1.ScheduleState
+	(*PastRun)(nil),         // 74: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),    // 75: tarry.v1.ScheduleInfo
+	(*PutInvitation)(nil),   // 76: tarry.v1.PutInvitation
+	(*EndInvitation)(nil),   // 77: tarry.v1.EndInvitation
+	(*SetAdmission)(nil),    // 78: tarry.v1.SetAdmission
+	(*Token)(nil),           // 79: tarry.v1.Token
+	(*AuthSettings)(nil),    // 80: tarry.v1.AuthSettings
+	(*Namespace)(nil),       // 81: tarry.v1.Namespace
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
 	14,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
-	26,  // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	28,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	29,  // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	30,  // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	32,  // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	33,  // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	34,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	35,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	44,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	51,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	52,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	56,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	27,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	43,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
-	22,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
-	31,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
-	21,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	68,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	69,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	70,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
-	40,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
-	42,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	53,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	54,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	55,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
-	41,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
-	45,  // 28: tarry.v1.Op.advance_at:type_name -> tarry.v1.AdvanceAt
-	46,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
-	47,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
-	48,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
-	57,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
-	75,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
-	76,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
-	77,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
-	49,  // 36: tarry.v1.Op.put_namespace:type_name -> tarry.v1.PutNamespace
-	50,  // 37: tarry.v1.Op.delete_namespace:type_name -> tarry.v1.DeleteNamespace
-	1,   // 38: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	39,  // 39: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 40: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 41: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 42: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15,  // 43: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18,  // 44: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16,  // 45: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16,  // 46: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18,  // 47: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 48: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20,  // 49: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 50: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19,  // 51: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 52: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 53: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 54: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18,  // 55: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17,  // 56: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 57: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39,  // 58: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24,  // 59: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 60: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38,  // 61: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	63,  // 62: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24,  // 63: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 64: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 65: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 66: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 67: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 68: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28,  // 69: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 70: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 71: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 72: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 73: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 74: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	36,  // 75: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39,  // 76: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37,  // 77: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38,  // 78: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16,  // 79: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 80: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36,  // 81: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	36,  // 82: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 83: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 84: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	44,  // 85: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	26,  // 86: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	78,  // 87: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	79,  // 88: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	80,  // 89: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
-	5,   // 90: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 91: tarry.v1.Result.state:type_name -> tarry.v1.State
-	62,  // 92: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	59,  // 93: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	58,  // 94: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19,  // 95: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37,  // 96: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	60,  // 97: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	58,  // 98: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 99: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15,  // 100: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 101: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 102: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15,  // 103: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	64,  // 104: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 105: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 106: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19,  // 107: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 108: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 109: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 110: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	67,  // 111: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	71,  // 112: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	73,  // 113: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 114: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 115: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	67,  // 116: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	72,  // 117: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	118, // [118:118] is the sub-list for method output_type
-	118, // [118:118] is the sub-list for method input_type
-	118, // [118:118] is the sub-list for extension type_name
-	118, // [118:118] is the sub-list for extension extendee
-	0,   // [0:118] is the sub-list for field type_name
+	27,  // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
+	29,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	30,  // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	31,  // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	33,  // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	34,  // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	35,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	36,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	45,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	52,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	53,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	57,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	28,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	44,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	23,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
+	32,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
+	22,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
+	69,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	70,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	71,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	41,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
+	43,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
+	54,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	55,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	56,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	42,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
+	46,  // 28: tarry.v1.Op.advance_at:type_name -> tarry.v1.AdvanceAt
+	47,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
+	48,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
+	49,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
+	58,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
+	76,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
+	77,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
+	78,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
+	50,  // 36: tarry.v1.Op.put_namespace:type_name -> tarry.v1.PutNamespace
+	51,  // 37: tarry.v1.Op.delete_namespace:type_name -> tarry.v1.DeleteNamespace
+	15,  // 38: tarry.v1.Op.import_job:type_name -> tarry.v1.ImportJob
+	1,   // 39: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	40,  // 40: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 41: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 42: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 43: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	16,  // 44: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	14,  // 45: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
+	19,  // 46: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	17,  // 47: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	17,  // 48: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	19,  // 49: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 50: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	21,  // 51: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 52: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	20,  // 53: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 54: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 55: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 56: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	19,  // 57: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	18,  // 58: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 59: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	40,  // 60: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	25,  // 61: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 62: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	39,  // 63: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	64,  // 64: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	25,  // 65: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 66: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 67: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 68: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 69: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 70: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	29,  // 71: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 72: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 73: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 74: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 75: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 76: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	37,  // 77: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	40,  // 78: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	38,  // 79: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	39,  // 80: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	17,  // 81: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 82: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	37,  // 83: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	37,  // 84: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 85: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 86: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	45,  // 87: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	27,  // 88: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	79,  // 89: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	80,  // 90: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	81,  // 91: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
+	5,   // 92: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 93: tarry.v1.Result.state:type_name -> tarry.v1.State
+	63,  // 94: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	60,  // 95: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	59,  // 96: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	20,  // 97: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	38,  // 98: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	61,  // 99: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	59,  // 100: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 101: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	16,  // 102: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 103: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 104: tarry.v1.Job.state:type_name -> tarry.v1.State
+	16,  // 105: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	65,  // 106: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 107: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 108: tarry.v1.Event.state:type_name -> tarry.v1.State
+	20,  // 109: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 110: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 111: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 112: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	68,  // 113: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	72,  // 114: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	74,  // 115: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 116: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 117: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	68,  // 118: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	73,  // 119: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	120, // [120:120] is the sub-list for method output_type
+	120, // [120:120] is the sub-list for method input_type
+	120, // [120:120] is the sub-list for extension type_name
+	120, // [120:120] is the sub-list for extension extendee
+	0,   // [0:120] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7386,24 +7568,25 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_SetAdmission)(nil),
 		(*Op_PutNamespace)(nil),
 		(*Op_DeleteNamespace)(nil),
+		(*Op_ImportJob)(nil),
 	}
-	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[10].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[29].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[36].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[13].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[30].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[37].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[38].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[39].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[40].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[58].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[41].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[59].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   65,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,9 +19,8 @@ import (
 
 const (
 	// A request takes 1000 jobs, and 32 MiB of JSON, which lines have as well.
-	importJobs  = 1000
-	importBytes = 8 << 20
-	maxJobLine  = 16 << 20
+	batchJobs  = 1000
+	batchBytes = 8 << 20
 	// shownFaults is how many lines are named that a node refused.
 	shownFaults = 10
 )
@@ -64,33 +60,31 @@ func (b *lineBackoff) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 	return json.UnmarshalDecode(in, &b.Backoff)
 }
 
-// importProgress is how far a file is added.
-type importProgress struct {
-	Name     string `json:"name"`   // begins the ids of jobs whose line has none
-	Offset   int64  `json:"offset"` // bytes of the file that are added
-	Line     int    `json:"line"`
-	LastLine string `json:"last_line"` // digest of the last line added: it is still the same file
-	Added    int    `json:"added"`
-	Existing int    `json:"existing"`
+// addProgress is how far a file is added.
+type addProgress struct {
+	Name string `json:"name"` // begins the ids of jobs whose line has none
+	linePlace
+	Added    int `json:"added"`
+	Existing int `json:"existing"`
 }
 
-// importer adds the jobs of a file, a batch after the other.
-type importer struct {
+// fileAdder adds the jobs of a file, a batch after the other.
+type fileAdder struct {
 	t        *terminal
 	file     string // "-" is standard input
 	size     int64
 	defaults jobLine
-	done     importProgress
-	in       *bufio.Scanner
+	done     addProgress
+	in       *lineReader
 
 	batch []client.Add
 	lines []int // of the batch
-	next  importProgress
+	next  addProgress
 }
 
 // importFile adds the jobs of a file. When it was interrupted, it goes on where it was.
 func (t *terminal) importFile(ctx context.Context, file string, defaults jobLine) error {
-	m := &importer{t: t, file: file, defaults: defaults}
+	m := &fileAdder{t: t, file: file, defaults: defaults}
 	source, err := m.open()
 	if err != nil {
 		return err
@@ -114,10 +108,10 @@ func (t *terminal) importFile(ctx context.Context, file string, defaults jobLine
 }
 
 // open opens the file at the place up to which it is added.
-func (m *importer) open() (io.ReadCloser, error) {
+func (m *fileAdder) open() (io.ReadCloser, error) {
 	m.done.Name = "import-" + strings.ToLower(rand.Text()[:12])
 	if m.file == "-" {
-		m.scan(m.t.in)
+		m.in = newLineReader(m.t.in)
 		return io.NopCloser(m.t.in), nil
 	}
 	f, err := os.Open(m.file)
@@ -130,7 +124,7 @@ func (m *importer) open() (io.ReadCloser, error) {
 	return f, nil
 }
 
-func (m *importer) resume(f *os.File) error {
+func (m *fileAdder) resume(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -145,76 +139,39 @@ func (m *importer) resume(f *os.File) error {
 			return err
 		}
 	}
-	if found && m.done.Line > 0 {
-		if err := m.sameFile(f); err != nil {
-			return err
-		}
-		m.t.notes.line("going on behind line %d, as %s says", m.done.Line, progressFile(m.file))
+	m.in = newLineReader(f)
+	if !found || m.done.Line == 0 {
+		return nil
 	}
-	if _, err := f.Seek(m.done.Offset, io.SeekStart); err != nil {
-		return err
-	}
-	m.scan(f)
-	return nil
-}
-
-// sameFile checks that the last line that was added is still there.
-func (m *importer) sameFile(f *os.File) error {
-	_, err := f.Seek(0, io.SeekStart)
+	same, err := m.in.skipTo(m.done.linePlace)
 	if err != nil {
 		return err
 	}
-	m.scan(f)
-	var offset int64
-	last := ""
-	for offset < m.done.Offset && m.in.Scan() {
-		offset += int64(len(m.in.Bytes()))
-		if offset == m.done.Offset {
-			last = digest(m.in.Bytes())
-		}
-	}
-	if err := m.in.Err(); err != nil {
-		return err
-	}
-	if last != m.done.LastLine {
+	if !same {
 		return fmt.Errorf("%s is of another %s; remove it to add this file from its first line", progressFile(m.file), m.file)
 	}
+	m.t.notes.line("going on behind line %d, as %s says", m.done.Line, progressFile(m.file))
 	return nil
 }
 
-func digest(line []byte) string {
-	sum := sha256.Sum256(line)
-	return hex.EncodeToString(sum[:8])
-}
-
-// scan reads lines with their ends, so that their lengths are those in the file.
-func (m *importer) scan(r io.Reader) {
-	m.in = bufio.NewScanner(r)
-	m.in.Buffer(make([]byte, 64<<10), maxJobLine)
-	m.in.Split(func(data []byte, atEOF bool) (int, []byte, error) {
-		end := bytes.IndexByte(data, '\n') + 1
-		if end == 0 && atEOF {
-			end = len(data)
-		}
-		if end == 0 {
-			return 0, nil, nil
-		}
-		return end, data[:end:end], nil
-	})
-}
-
 // add reads and adds what is left of the file.
-func (m *importer) add(ctx context.Context) error {
+func (m *fileAdder) add(ctx context.Context) error {
 	meter := m.t.meter(m.done.Added + m.done.Existing)
 	defer meter.end()
 	m.next = m.done
 	first := m.next.Offset
-	for m.in.Scan() {
-		line := m.in.Bytes()
-		if err := m.take(line); err != nil {
+	for {
+		line, err := m.in.next()
+		if err == io.EOF {
+			return m.send(ctx)
+		}
+		if err == nil {
+			err = m.take(line)
+		}
+		if err != nil {
 			return err
 		}
-		if len(m.batch) < importJobs && m.next.Offset-first < importBytes {
+		if len(m.batch) < batchJobs && m.next.Offset-first < batchBytes {
 			continue
 		}
 		if err := m.send(ctx); err != nil {
@@ -227,29 +184,17 @@ func (m *importer) add(ctx context.Context) error {
 		}
 		meter.show(m.t.now(), m.done.Added+m.done.Existing, share)
 	}
-	if err := m.in.Err(); err != nil {
-		if errors.Is(err, bufio.ErrTooLong) {
-			return lineError{fmt.Errorf("line %d is longer than %d bytes, which is the limit", m.next.Line+1, maxJobLine)}
-		}
-		return fmt.Errorf("line %d: %w", m.next.Line+1, err)
-	}
-	return m.send(ctx)
 }
 
 // take puts a line into the batch.
-func (m *importer) take(line []byte) error {
-	m.next.Offset += int64(len(line))
-	m.next.Line++
-	m.next.LastLine = digest(line)
-	if m.next.Line == 1 {
-		line = bytes.TrimPrefix(line, []byte("\ufeff"))
-	}
+func (m *fileAdder) take(line []byte) error {
+	m.next.linePlace = m.in.linePlace
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
 	j := m.defaults
 	if err := json.Unmarshal(line, &j, json.RejectUnknownMembers(true)); err != nil {
-		return lineError{fmt.Errorf("line %d%s", m.next.Line, lineFault(line, err))}
+		return lineError{fmt.Errorf("line %d%s", m.next.Line, lineFault(line, err, "job", "those of POST /v1/jobs (docs/http-api.md)"))}
 	}
 	if j.ID == "" {
 		j.ID = fmt.Sprintf("%s-%d", m.next.Name, m.next.Line)
@@ -267,7 +212,7 @@ func (m *importer) take(line []byte) error {
 
 // send adds the batch and notes it. A line that is refused ends it all: the jobs before
 // and behind it in the batch are added, and are there already when the command is run again.
-func (m *importer) send(ctx context.Context) error {
+func (m *fileAdder) send(ctx context.Context) error {
 	if len(m.batch) > 0 {
 		results, err := m.t.client.AddBatch(ctx, m.batch)
 		if err != nil {
@@ -284,7 +229,7 @@ func (m *importer) send(ctx context.Context) error {
 	return saveProgress(progressFile(m.file), m.done)
 }
 
-func (m *importer) count(results []client.AddResult) error {
+func (m *fileAdder) count(results []client.AddResult) error {
 	var first error
 	faults := 0
 	for i, r := range results {
