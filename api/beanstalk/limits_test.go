@@ -132,3 +132,16 @@ func TestABodyThatIsOnlyAnnouncedIsNotCounted(t *testing.T) {
 		return strings.HasPrefix(g.as("shop").say("put 0 0 60 1\r\nx"), "INSERTED")
 	}, time.Minute, 10*time.Millisecond)
 }
+
+func TestACommandThatIsMalformedCounts(t *testing.T) {
+	for line, reply := range map[string]string{"nonsense": "UNKNOWN_COMMAND", "put 1 2": "BAD_FORMAT"} {
+		g := guard(t)
+		g.limit("shop", &jobpb.TokenLimits{RateMilli: 1})
+		g.mode(enforce)
+		c := g.as("shop")
+		for range 100 {
+			require.Equal(t, reply, c.say(line))
+		}
+		require.Equal(t, "OUT_OF_MEMORY", c.say("list-tube-used"))
+	}
+}
