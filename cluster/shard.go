@@ -99,6 +99,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
 	s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = cfg.ServerID, s.leaders.Get, cfg.Peer
 	s.opLimit.limit = cfg.OpTimeout
+	s.rateQuotas.topicOf = s.topicOfSchedule
 	s.batcher = groupcommit.New(s.route, s.metrics.batch)
 	s.committer = groupcommit.NewCommitter(groupcommit.CommitterOptions{
 		Apply: func(entry []byte, timeout time.Duration) raft.ApplyFuture { return s.raft.Apply(entry, timeout) },

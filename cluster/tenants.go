@@ -110,3 +110,15 @@ func refOf(op *jobpb.Op) *jobpb.Ref {
 	}
 	return nil
 }
+
+// topicOfSchedule returns the topic of the jobs of a schedule, as far as this node knows; empty:
+// there is no such schedule.
+func (s *Shard) topicOfSchedule(name string) string {
+	v := s.machine.View()
+	defer v.Close() // nothing was written
+	info, _, err := v.Schedule(name)
+	if err != nil {
+		return "" // the state machine decides about the operation, and reports this
+	}
+	return info.GetSchedule().GetJob().GetTopic()
+}

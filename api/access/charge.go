@@ -131,9 +131,14 @@ func (l *Limits) Charge(id string, ops, bytes int64, must bool) error {
 	return l.charge(id, &account{}, cost{ops: ops, bytes: bytes, must: must})
 }
 
-// ChargeTouch counts an operation that prolongs a reservation.
-func (l *Limits) ChargeTouch(id string) error {
-	return l.charge(id, &account{}, cost{ops: 1, keeps: 1})
+// ChargeTouch counts an operation that prolongs a reservation of the caller. With covered set it is
+// the first one in TouchEvery, and is not refused.
+func (l *Limits) ChargeTouch(id string, covered bool) error {
+	c := cost{ops: 1, keeps: 1}
+	if covered {
+		c.sure = 1
+	}
+	return l.charge(id, &account{}, c)
 }
 
 // charge counts what a call does, of which operations may be paid, and the bytes of its body.
@@ -184,7 +189,24 @@ func (l *Limits) chargeOps(ctx context.Context, ops []*jobpb.Op) error {
 	for _, op := range ops {
 		c.add(op)
 	}
+	if c.keeps > 0 {
+		c.touches = ops
+	}
 	return l.charge(r.Principal.TokenID(), &r.account, c)
+}
+
+// done takes note of what was replied to operations of a call.
+func (l *Limits) done(ctx context.Context, ops []*jobpb.Op, results []*jobpb.Result) {
+	if r := paying(ctx); r != nil && len(results) == len(ops) {
+		r.account.usage.done(ops, results, l.clock())
+	}
+}
+
+// finished is done for finishes.
+func (l *Limits) finished(ctx context.Context, finishes []*jobpb.Finish, results []*jobpb.Result) {
+	if r := paying(ctx); r != nil && len(results) == len(finishes) {
+		r.account.usage.finished(finishes, results)
+	}
 }
 
 // add adds an operation.
@@ -267,7 +289,7 @@ func (p payer) got(jobs []*jobpb.Reserved) {
 		return
 	}
 	if u := p.limits.usageOf(p.id); u != nil && limitsOf(p.limits.source.Auth(), p.id) != nil {
-		u.reserved(len(jobs))
+		u.reserved(jobs, p.limits.clock())
 	}
 	_ = p.charge(cost{ops: int64(len(jobs) - 1), bytes: bodies(jobs), must: true})
 }

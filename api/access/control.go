@@ -54,6 +54,7 @@ func Open(o Options) *Control {
 
 // Close ends what Open has started.
 func (c *Control) Close() {
+	c.Identity.leader.close()
 	c.Current.close()
 	c.Watch.Close()
 }

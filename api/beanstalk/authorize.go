@@ -146,7 +146,7 @@ func (c *conn) charge(cmd command) error {
 		_, held = c.held.ref(cmd.id)
 	}
 	if held && cmd.verb == touch { // unlike the others it can be sent again and again
-		return c.server.Access.ChargeTouch(c.who.principal.TokenID())
+		return c.server.Access.ChargeTouch(c.who.principal.TokenID(), c.held.coversTouch(cmd.id))
 	}
 	bytes := int64(0)
 	switch cmd.verb {
