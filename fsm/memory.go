@@ -108,6 +108,7 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 		return mem, pub, err
 	}
 	pub.applied, pub.durable, pub.clusterID = mem.meta.applied(), mem.meta.durable, mem.meta.clusterID
+	pub.replacedAt = mem.meta.replaced.index
 	return mem, pub, nil
 }
 

@@ -222,3 +222,7 @@ func (r *Receiver) Abort() error {
 	}
 	return nil
 }
+
+// Path returns where the generation is before Keep. What is opened there must be closed before
+// Keep and Abort.
+func (r *Receiver) Path() string { return r.unfinished() }
