@@ -72,6 +72,8 @@ type Shard struct {
 	clock      clock
 	stamps     stamps // of the entries that the committer proposes
 
+	replacements chan replacement // for leadLoop
+
 	// Each holds at most one pending wake-up.
 	toMigrate chan struct{} // the cluster version was raised
 	tight     chan struct{} // the disk has become low
@@ -88,12 +90,13 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	s := &Shard{
 		cfg: cfg, log: cfg.Logger.With("shard", cfg.Number),
 		registry: registry, metrics: newShardMetrics(registry),
-		leaders:   leaderrpc.NewWatch(time.Now()),
-		marks:     newMarks(),
-		rates:     rates.NewRecorder(),
-		toMigrate: make(chan struct{}, 1),
-		tight:     make(chan struct{}, 1),
-		ctx:       ctx, cancel: cancel,
+		leaders:      leaderrpc.NewWatch(time.Now()),
+		marks:        newMarks(),
+		rates:        rates.NewRecorder(),
+		replacements: make(chan replacement),
+		toMigrate:    make(chan struct{}, 1),
+		tight:        make(chan struct{}, 1),
+		ctx:          ctx, cancel: cancel,
 	}
 	s.Reads = job.Reads{Reader: s}
 	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff

@@ -237,3 +237,10 @@ func (m *Machine) Unconfirmed() bool {
 	defer m.mu.RUnlock()
 	return m.public.replacedAt != 0 && m.public.applied.Index <= m.public.replacedAt
 }
+
+// ReplacedAt returns the index at which a backup last replaced the state; 0: none did.
+func (m *Machine) ReplacedAt() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.public.replacedAt
+}

@@ -90,7 +90,7 @@ func (c *localCommand) dryRestore(ctx context.Context, r *backup.Reader, f *rest
 func (c *localCommand) restore(ctx context.Context, r *backup.Reader, t *recovery.Target) error {
 	m := newByteMeter(c.notes, "restore", r.Header.StateBytes)
 	t.Now, t.Progress = time.Now(), m.show
-	done, err := recovery.Restore(ctx, r, *t)
+	done, err := recovery.Restore(ctx, r.State(), *t)
 	m.end()
 	if err != nil {
 		return fmt.Errorf("nothing can start in %s: %w", t.DataDir, err)
