@@ -93,7 +93,7 @@ func TestABackupThatIsNotVerifiedIsNotRestored(t *testing.T) {
 
 func TestACancelledVerificationLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
-	_, err := Verify(&endsAfter{t.Context(), 0}, backupOf(t, func(*backup.Header) {}), temp, nil)
+	_, err := Verify(&endsAfter{t.Context(), 0}, backupOf(t, func(*backup.Header) {}).State(), temp, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	left, err := filepath.Glob(filepath.Join(temp, "*"))
 	require.NoError(t, err)
