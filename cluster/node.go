@@ -223,7 +223,7 @@ func (n *Node) startRaft() error {
 		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout,
 		Logger: n.log.With("part", "raft"),
 	})
-	trans := boundAppends(n.trans)
+	trans := boundAppends(n.trans, n.shard.dropLog)
 	if n.cfg.wrapTransport != nil {
 		trans = n.cfg.wrapTransport(trans)
 	}

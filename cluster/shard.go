@@ -77,6 +77,7 @@ type Shard struct {
 	// Each holds at most one pending wake-up.
 	toMigrate chan struct{} // the cluster version was raised
 	tight     chan struct{} // the disk has become low
+	toDropLog chan struct{} // a follower needs the whole state
 
 	ctx    context.Context // ends when the shard stops
 	cancel context.CancelFunc
@@ -149,6 +150,7 @@ func (s *Shard) start(t raft.Transport) error {
 	s.work.Go(func() { s.confirmations.run(s.ctx) })
 	s.work.Go(s.leadLoop)
 	s.work.Go(s.sizeTrailingLogs)
+	s.work.Go(s.dropLogs)
 	s.work.Go(func() { s.prober.Run(s.ctx, s.raft, t) })
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,6 +36,7 @@ type Dir struct {
 	live    string // the name of the live generation; used by the goroutine that calls SetLive
 
 	checkpoints atomic.Uint64 // the number given last
+	storeID     sync.Mutex    // held while the id of a generation is read or made
 }
 
 // OpenDir opens the directory in path, or makes it with an empty generation. It removes
