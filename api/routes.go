@@ -208,6 +208,7 @@ func (s *server) nodeRoutes() []route {
 		{path: "/v1/cluster/keyring/{key}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeKey)})},
 		{path: "/v1/cluster/keyring/{key}/use", methods: managing(do(toOperate, s.useKey))},
 		{path: "/v1/cluster/backup", methods: get(toOperate, s.backup, "rate", "consistency")},
+		{path: "/v1/cluster/restore", methods: managing(methods{http.MethodPost: with(toRestore, s.restore, "from_now", "auth", "dry_run", "cluster")})},
 		{path: "/v1/cluster/backups", methods: get(toSeeBackup, s.scheduledBackups)},
 		{path: "/v1/cluster/transfer-leadership", methods: managing(post(toOperate, s.transferLeadership))},
 		{path: "/v1/cluster/events", methods: get(toObserve, s.events, "from")},
@@ -232,6 +233,7 @@ type callDoc struct {
 	reply         string   // in replies
 	statuses      string   // of success, if not only 200
 	content       string   // of the reply, unless JSON
+	sends         string   // the content of the request, unless JSON
 	headers       []string // of the request
 }
 
@@ -324,6 +326,7 @@ var calls = map[string]callDoc{
 	"POST /v1/cluster/keyring/{key}/use":   {name: "useKey", summary: "Makes all nodes encrypt gossip with a key that they have.", reply: "Keyring"},
 	"DELETE /v1/cluster/keyring/{key}":     {name: "removeKey", summary: "Removes a gossip key from all nodes.", reply: "Keyring"},
 	"GET /v1/cluster/backup":               {name: "backup", summary: "Streams a backup of the state that this node has.", content: backupType},
+	"POST /v1/cluster/restore":             {name: "restore", summary: "Replaces the state of the whole cluster by a backup.", sends: backupType, reply: "Restored"},
 	"GET /v1/cluster/backups":              {name: "listBackups", summary: "Lists the scheduled backups that the nodes have.", reply: "ScheduledBackups"},
 	"GET /v1/cluster/events":               {name: "listEvents", summary: "Lists what this node has seen happen to the cluster.", reply: "ClusterEvents"},
 	"GET /v1/cluster/node":                 {name: "getNode", summary: "Shows the build and the settings of this node, without secrets.", reply: "Node"},

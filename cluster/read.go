@@ -21,6 +21,9 @@ import (
 // it is sent again after any failure.
 func (s *Shard) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
 	if stale || hook.Mutant(hook.StaleRead) {
+		if err := s.confirmed(); err != nil {
+			return nil, err
+		}
 		return s.look(r)
 	}
 	r.Shard = s.cfg.Number

@@ -79,7 +79,7 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	x := m.tx
 	x.replies = false
 	if c.Restored {
-		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS)); err != nil {
+		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS, 0)); err != nil {
 			return err
 		}
 	}
@@ -97,8 +97,9 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	return m.commit(&Changes{}, map[string]int{})
 }
 
-// restore ends the reservations of a state and moves its instants by shift.
-func (x *tx) restore(shift int64) error {
+// restore ends the reservations of a state and moves its instants by shift. If generation is
+// not 0, it becomes that of every job: the tokens of all reservations before it are stale.
+func (x *tx) restore(shift int64, generation uint32) error {
 	meta := &x.m.meta
 	// Its consumers are those of the old cluster.
 	x.dropPending()
@@ -124,7 +125,7 @@ func (x *tx) restore(shift int64) error {
 	for next := uint64(1); ; {
 		done, err := x.eachJob(next, meta.state.nextSeq, newClusterStep, func(rec *record) error {
 			next = rec.seq + 1
-			return x.restoreJob(rec, shift)
+			return x.restoreJob(rec, shift, generation)
 		})
 		if err != nil {
 			return err
@@ -180,7 +181,7 @@ func (t *topic) shift(by int64) {
 }
 
 // restoreJob ends the reservation of a job, as if it had expired, and moves its instants.
-func (x *tx) restoreJob(rec *record, shift int64) error {
+func (x *tx) restoreJob(rec *record, shift int64, generation uint32) error {
 	t, err := x.topicOf(rec)
 	if err != nil {
 		return err
@@ -197,9 +198,16 @@ func (x *tx) restoreJob(rec *record, shift int64) error {
 			return err
 		}
 	}
+	fences := generation != 0 && list != listEnded
+	if fences {
+		rec.status.generation, rec.status.timedOut = generation, false
+	}
 	// An instant that the producer named does not move.
 	named := list == listDelayed && rec.spec.dueRequest != 0 && rec.status.dueMS == rec.spec.dueMS
 	if shift == 0 || list == listDead || named {
+		if fences {
+			x.save(rec)
+		}
 		return nil
 	}
 	return x.move(t, rec, list, list, func(s *jobStatus) {

@@ -103,6 +103,12 @@ func (m *Machine) Install(r *Receiver, want Applied) error {
 	if err := m.checkReceived(r, want); err != nil {
 		return errors.Join(fmt.Errorf("install a snapshot: %w", err), r.Abort())
 	}
+	return m.swapTo(r)
+}
+
+// swapTo makes the generation that r has received the machine's state. Its errors are those of
+// Install.
+func (m *Machine) swapTo(r *Receiver) error {
 	old := m.store.path
 	m.options.Point("before-swap")
 	path, err := r.Keep()

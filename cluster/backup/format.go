@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -70,6 +71,12 @@ type Counts struct {
 	Reserved uint64 `json:"reserved"`
 	Dead     uint64 `json:"dead"`
 	Retained uint64 `json:"retained"`
+}
+
+// State is a state as it was backed up: the Header says what From has.
+type State struct {
+	Header
+	From io.Reader
 }
 
 // QueueTime is the queue's clock at the index of the backup.

@@ -45,6 +45,9 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return r, nil
 }
 
+// State returns the state in the backup, which is read from r.
+func (r *Reader) State() State { return State{r.Header, r} }
+
 // Close releases what the Reader uses. It does not close what it reads from.
 func (r *Reader) Close() { r.zstd.Close() }
 

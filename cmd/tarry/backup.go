@@ -286,5 +286,5 @@ func backupVerifyCommand() *cobra.Command {
 func (c *localCommand) verifyBackup(ctx context.Context, r *backup.Reader, temp string) (recovery.Verified, error) {
 	m := newByteMeter(c.notes, "verify", r.Header.StateBytes)
 	defer m.end()
-	return recovery.Verify(ctx, r, temp, m.show)
+	return recovery.Verify(ctx, r.State(), temp, m.show)
 }
