@@ -189,8 +189,8 @@ func (l *Limits) chargeOps(ctx context.Context, ops []*jobpb.Op) error {
 	for _, op := range ops {
 		c.add(op)
 	}
-	if c.keeps > 0 {
-		c.touches = ops
+	if c.ends+c.keeps > 0 {
+		c.of = ops
 	}
 	return l.charge(r.Principal.TokenID(), &r.account, c)
 }
@@ -230,13 +230,13 @@ func (c *cost) add(op *jobpb.Op) {
 	}
 }
 
-// chargeFinishes counts n finishes of a call.
-func (l *Limits) chargeFinishes(ctx context.Context, n int) error {
+// chargeFinishes counts finishes of a call.
+func (l *Limits) chargeFinishes(ctx context.Context, finishes []*jobpb.Finish) error {
 	r := paying(ctx)
 	if r == nil {
 		return nil
 	}
-	return l.charge(r.Principal.TokenID(), &r.account, cost{ops: int64(n), ends: int64(n)})
+	return l.charge(r.Principal.TokenID(), &r.account, cost{ops: int64(len(finishes)), ends: int64(len(finishes)), finishes: finishes})
 }
 
 // chargeReads counts a call that reads n jobs.

@@ -8,9 +8,11 @@ import (
 )
 
 // leases are the reservations that a token has got on this node and that have not ended as far as
-// this node knows. A consumer loses its job unless it prolongs the reservation in time, however
-// busy it is: so one touch of each in TouchEvery is allowed above the limits. As they are real
-// reservations, of which a job has one at a time, that is no way to call without end.
+// this node knows. A consumer must be able to end each, and to prolong it in time, however busy it
+// is. So above the limits one end of each is covered, and one touch in TouchEvery while it lasts.
+// As they are real reservations, of which a job has one at a time, that is no way to call without
+// end; and calls about other jobs, which the node cannot tell from those of jobs that were reserved
+// elsewhere, use up nothing of it.
 type leases struct {
 	of     map[reservation]*lease
 	pruned time.Time // when those that are over were dropped last
@@ -32,6 +34,7 @@ type lease struct {
 	ttr   time.Duration
 	until time.Time
 	next  time.Time // when a touch is covered again
+	ended bool      // an end of it was covered
 	round int64     // in which it was counted last
 }
 
@@ -40,6 +43,9 @@ const (
 	pruneAbove = 1024
 	pruneEvery = 10 * time.Second
 )
+
+// maxLeases bounds them.
+const maxLeases = 100_000
 
 // TouchEvery is the least time between two touches of a reservation that are allowed above the
 // limits. The first may come at once.
@@ -55,33 +61,54 @@ func (l *leases) add(jobs []*jobpb.Reserved, at time.Time) {
 		l.pruned = at
 	}
 	for _, j := range jobs {
-		if len(l.of) < maxHeld {
+		if len(l.of) < maxLeases {
 			ttr := time.Duration(j.TtrMs) * time.Millisecond
 			l.of[reservation{j.Seq, j.Generation}] = &lease{ttr: ttr, until: at.Add(ttr)}
 		}
 	}
 }
 
-// cover returns how many of the touches among ops are covered now, each reservation once. With
-// spend set they are not for TouchEvery.
-func (l *leases) cover(ops []*jobpb.Op, at time.Time, spend bool) (n int64) {
+// cover returns how many of the ends and touches of a call are covered now, each reservation once.
+// With spend set they are not again: a touch for TouchEvery, an end never.
+func (l *leases) cover(c *cost, at time.Time, spend bool) (n int64) {
+	if len(l.of) == 0 {
+		return 0
+	}
 	l.round++
-	for _, op := range ops {
-		touch := op.GetTouch()
-		if touch == nil {
+	for _, op := range c.of {
+		if touch := op.GetTouch(); touch != nil {
+			if one := l.uncounted(touch.GetRef()); one != nil && at.Before(one.until) && !at.Before(one.next) {
+				n++
+				one.round = l.round
+				if spend {
+					one.next = at.Add(TouchEvery(one.ttr))
+				}
+			}
 			continue
 		}
-		one := l.of[reservationOf(touch.GetRef())]
-		if one == nil || one.round == l.round || !at.Before(one.until) || at.Before(one.next) {
-			continue
-		}
-		one.round = l.round
-		n++
-		if spend {
-			one.next = at.Add(TouchEvery(one.ttr))
-		}
+		n += l.coverEnd(endOf(op), spend)
+	}
+	for _, f := range c.finishes {
+		n += l.coverEnd(f.GetRef(), spend)
 	}
 	return n
+}
+
+func (l *leases) coverEnd(ref *jobpb.Ref, spend bool) int64 {
+	one := l.uncounted(ref)
+	if one == nil || one.ended {
+		return 0
+	}
+	one.round, one.ended = l.round, spend
+	return 1
+}
+
+// uncounted returns a lease that was not counted in this round; nil: there is none.
+func (l *leases) uncounted(ref *jobpb.Ref) *lease {
+	if one := l.of[reservationOf(ref)]; one != nil && one.round != l.round {
+		return one
+	}
+	return nil
 }
 
 // done takes note of what was replied to an operation.

@@ -20,9 +20,24 @@ type leasing struct {
 
 const leaseTTR = 40 * time.Second
 
-func (q *leasing) Reserve(context.Context, *jobpb.Reserve, time.Duration) ([]*jobpb.Reserved, error) {
-	q.seq++
-	return []*jobpb.Reserved{{Seq: q.seq, Generation: 1, TtrMs: leaseTTR.Milliseconds()}}, nil
+func (q *leasing) Reserve(_ context.Context, r *jobpb.Reserve, _ time.Duration) (jobs []*jobpb.Reserved, err error) {
+	for range r.Max {
+		q.seq++
+		jobs = append(jobs, &jobpb.Reserved{Seq: q.seq, Generation: 1, TtrMs: leaseTTR.Milliseconds()})
+	}
+	return jobs, nil
+}
+
+func (q *leasing) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, _ *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	results, err := q.Do(ctx, opsOf(finishes))
+	return results, nil, err
+}
+
+func opsOf(finishes []*jobpb.Finish) (ops []*jobpb.Op) {
+	for _, f := range finishes {
+		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}})
+	}
+	return ops
 }
 
 func (q *leasing) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
@@ -113,17 +128,60 @@ func TestTouchesOfWhatIsNotHeldAreNoWayToCallWithoutEnd(t *testing.T) {
 	require.Error(t, r.does(q, 0, []*jobpb.Op{touchOf(5, 0)}), "expired")
 }
 
+// Whoever else has the token cannot keep a consumer from ending what it holds.
+func TestCallsAboutOtherJobsUseUpNothingOfWhatIsHeld(t *testing.T) {
+	r := newLimitedRig(t, &jobpb.TokenLimits{RateMilli: 1000})
+	q := r.leasing()
+	for range 4 {
+		r.now = r.now.Add(time.Second)
+		r.hold(q)
+	}
+	for passed(100, func() error { return r.does(q, 0, []*jobpb.Op{finishOf(77)}) }) > 0 {
+	}
+	require.Error(t, r.does(q, 0, []*jobpb.Op{finishOf(1), finishOf(1)}), "each counts once")
+	require.NoError(t, r.does(q, 0, []*jobpb.Op{finishOf(1)}))
+	require.Error(t, r.does(q, 0, []*jobpb.Op{finishOf(1)}), "and has ended")
+	call, err := r.call(nil, true)
+	require.NoError(t, err)
+	_, _, err = q.FinishAndReserve(r.ctx(call), []*jobpb.Finish{finishOf(2).GetFinish()}, &jobpb.Reserve{Topics: []string{"mail"}, Max: 1})
+	require.NoError(t, err)
+	release := &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: &jobpb.Ref{Seq: 3, Generation: 1}}}}
+	bury := &jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{Ref: &jobpb.Ref{Seq: 4, Generation: 1}}}}
+	require.NoError(t, r.does(q, 0, []*jobpb.Op{release, bury}))
+}
+
+// An end that is refused by the state machine for another reason is not free again and again.
+func TestAnEndOfAReservationIsCoveredOnce(t *testing.T) {
+	r := newLimitedRig(t, &jobpb.TokenLimits{RateMilli: 1000})
+	q := r.leasing()
+	r.hold(q)
+	q.queue = &forbidding{}
+	r.drain(q)
+	require.Equal(t, 1, passed(100, func() error { return r.does(q, 0, []*jobpb.Op{finishOf(1)}) }))
+}
+
+// forbidding forbids everything.
+type forbidding struct{ queue }
+
+func (forbidding) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	results := make([]*jobpb.Result, len(ops))
+	for i := range results {
+		results[i] = &jobpb.Result{Code: jobpb.Code_FORBIDDEN}
+	}
+	return results, nil
+}
+
 func TestLeasesHaveABound(t *testing.T) {
 	var l leases
 	at := time.Unix(1_000_000, 0)
-	for i := range uint64(2 * maxHeld) {
+	for i := range uint64(2 * maxLeases) {
 		l.add([]*jobpb.Reserved{{Seq: i, Generation: 1, TtrMs: 10_000}}, at)
 	}
-	require.Equal(t, maxHeld, len(l.of))
+	require.Equal(t, maxLeases, len(l.of))
 	at = at.Add(10 * time.Second)
-	for i := range uint64(2 * maxHeld) {
+	for i := range uint64(2 * maxLeases) {
 		l.add([]*jobpb.Reserved{{Seq: i, Generation: 2, TtrMs: 10_000}}, at)
 	}
-	require.Equal(t, maxHeld, len(l.of))
+	require.Equal(t, maxLeases, len(l.of))
 	require.NotNil(t, l.of[reservation{1, 2}], "those that have expired make room")
 }

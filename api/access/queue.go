@@ -77,7 +77,7 @@ func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, 
 			return nil, nil, err
 		}
 	}
-	if err := q.checks.chargeFinishes(ctx, len(finishes)); err != nil {
+	if err := q.checks.chargeFinishes(ctx, finishes); err != nil {
 		return nil, nil, err
 	}
 	pay := q.checks.payerOf(ctx, r)

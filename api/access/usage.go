@@ -14,16 +14,14 @@ import (
 // What ends or prolongs a reservation is allowed by the limits as any other call, or else by a
 // reserve, which is larger than a second's worth and for nothing else. This node does not look
 // whether the caller holds the job: it may have been reserved on another node a moment ago. So the
-// reserve also bounds calls that end nothing. A job that was reserved here allows one end more, so
-// that a consumer can finish all that it holds, however much that is; and touches while it lasts
-// (leases).
+// reserve also bounds calls that end nothing. What was reserved here needs none of it (leases), so
+// that a consumer can finish all that it holds, however much that is.
 type usage struct {
 	mu          sync.Mutex
 	rate, bytes budget
 	keeping     budget // the reserve of operations
 	keepBytes   budget // the reserve of bytes
-	held        int64  // jobs that were reserved here, of which no end was counted
-	leases      leases
+	leases      leases // of jobs that were reserved here
 	connections uint32
 	crowded     uint32 // connections beyond the limit
 	waiters     uint32
@@ -36,8 +34,6 @@ const (
 	minKeeps    = 64
 	// keepRequest is what a request needs at most to end or prolong one reservation, in bytes.
 	keepRequest = 4 << 10
-	// maxHeld bounds how many ends are saved up.
-	maxHeld = 100_000
 )
 
 // cost is what a call uses.
@@ -47,8 +43,9 @@ type cost struct {
 	keeps int64 // of ops: they prolong reservations
 	bytes int64
 	must  bool // it is done already
-	// touches has the operations of which some prolong reservations; nil: none does.
-	touches []*jobpb.Op
+	// of or finishes has the operations of which some end or prolong reservations.
+	of       []*jobpb.Op
+	finishes []*jobpb.Finish
 	// sure are those of keeps that are covered (leases), as the caller knows.
 	sure int64
 }
@@ -106,17 +103,15 @@ func (u *usage) take(of *jobpb.TokenLimits, at time.Time, credit int64, c cost) 
 	defer u.mu.Unlock()
 	u.fill(of, at)
 	u.rate.left += float64(credit)
-	ends := min(c.ends, u.held)
-	covered := ends + c.sure + u.leases.cover(c.touches, at, false)
+	covered := c.sure + u.leases.cover(&c, at, false)
 	limit, wait, kept := u.lacks(c, covered)
 	if wait > 0 && !c.must {
 		return limit, wait
 	}
 	u.rate.left -= float64(c.ops)
 	u.bytes.left -= float64(c.bytes)
-	u.held -= ends
 	if kept {
-		u.leases.cover(c.touches, at, true)
+		u.leases.cover(&c, at, true)
 		ops, bytes := c.kept(covered)
 		u.keeping.left -= ops
 		u.keepBytes.left -= bytes
@@ -133,7 +128,7 @@ func (u *usage) blocked(of *jobpb.TokenLimits, at time.Time, bytes int64) (limit
 	if limit, wait, _ = u.lacks(cost{ops: 1, bytes: bytes}, 0); wait == 0 {
 		return "", 0
 	}
-	covered := min(max(u.held, int64(len(u.leases.of))), job.MaxBatch)
+	covered := min(int64(len(u.leases.of)), job.MaxBatch)
 	n := max(covered, 1)
 	if l, w, _ := u.lacks(cost{ops: n, ends: n, bytes: bytes}, covered); w < wait {
 		limit, wait = l, w
@@ -145,7 +140,6 @@ func (u *usage) blocked(of *jobpb.TokenLimits, at time.Time, bytes int64) (limit
 func (u *usage) reserved(jobs []*jobpb.Reserved, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.held = min(u.held+int64(len(jobs)), maxHeld)
 	u.leases.add(jobs, at)
 }
 
