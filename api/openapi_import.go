@@ -16,7 +16,7 @@ func init() {
 }
 
 var importDocs = map[string]fieldDoc{
-	"ImportBatch.jobs":       says("The jobs to import, 1 to 1000."),
+	"ImportBatch.jobs":      says("The jobs to import, 1 to 1000."),
 	"ImportItem.state":      says("Which of delayed and ready a job is that waits depends on due_at; a waiting job unless given.").oneOf("delayed", "ready", "dead"),
 	"ImportItem.due_at":     says("When the job becomes or became due: RFC 3339 text or milliseconds since 1970. The topic's spread is not added."),
 	"ImportItem.delay":      says("The delay that gave it its due time, in seconds.").between(0, (job.MaxDelay + job.MaxSpread).Seconds()),

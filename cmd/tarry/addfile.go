@@ -21,6 +21,7 @@ const (
 	// A request takes 1000 jobs, and 32 MiB of JSON, which lines have as well.
 	batchJobs  = 1000
 	batchBytes = 8 << 20
+	maxJobLine = 16 << 20
 	// shownFaults is how many lines are named that a node refused.
 	shownFaults = 10
 )
@@ -111,7 +112,7 @@ func (t *terminal) importFile(ctx context.Context, file string, defaults jobLine
 func (m *fileAdder) open() (io.ReadCloser, error) {
 	m.done.Name = "import-" + strings.ToLower(rand.Text()[:12])
 	if m.file == "-" {
-		m.in = newLineReader(m.t.in)
+		m.in = newLineReader(m.t.in, maxJobLine)
 		return io.NopCloser(m.t.in), nil
 	}
 	f, err := os.Open(m.file)
@@ -139,7 +140,7 @@ func (m *fileAdder) resume(f *os.File) error {
 			return err
 		}
 	}
-	m.in = newLineReader(f)
+	m.in = newLineReader(f, maxJobLine)
 	if !found || m.done.Line == 0 {
 		return nil
 	}

@@ -10,9 +10,6 @@ import (
 	"io"
 )
 
-// maxJobLine is the longest line of a file of jobs, in bytes.
-const maxJobLine = 16 << 20
-
 // linePlace is a place in a file: behind a line.
 type linePlace struct {
 	Offset   int64  `json:"offset"` // bytes up to it
@@ -23,12 +20,13 @@ type linePlace struct {
 // lineReader reads a file line by line.
 type lineReader struct {
 	in        *bufio.Scanner
-	linePlace // behind the last line that was read
+	most      int // bytes of a line
+	linePlace     // behind the last line that was read
 }
 
-func newLineReader(r io.Reader) *lineReader {
-	l := &lineReader{in: bufio.NewScanner(r)}
-	l.in.Buffer(make([]byte, 64<<10), maxJobLine)
+func newLineReader(r io.Reader, most int) *lineReader {
+	l := &lineReader{in: bufio.NewScanner(r), most: most}
+	l.in.Buffer(make([]byte, 64<<10), most)
 	// Lines are read with their ends, so that their lengths are those in the file.
 	l.in.Split(func(data []byte, atEOF bool) (int, []byte, error) {
 		end := bytes.IndexByte(data, '\n') + 1
@@ -51,7 +49,7 @@ func (l *lineReader) next() ([]byte, error) {
 		case err == nil:
 			return nil, io.EOF
 		case errors.Is(err, bufio.ErrTooLong):
-			return nil, lineError{fmt.Errorf("line %d is longer than %d bytes, which is the limit", l.Line+1, maxJobLine)}
+			return nil, lineError{fmt.Errorf("line %d is longer than %d bytes, which is the limit", l.Line+1, l.most)}
 		default:
 			return nil, fmt.Errorf("line %d: %w", l.Line+1, err)
 		}
