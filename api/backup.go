@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -24,6 +26,11 @@ func (s *server) backup(x *call) error {
 	if err != nil {
 		return err
 	}
+	if x.r.Method == http.MethodPost {
+		if o.Base, err = backupBase(x); err != nil {
+			return err
+		}
+	}
 	if x.r.Method == http.MethodHead {
 		return job.Errorf(codeMethod, "a backup is not made for a HEAD; use GET")
 	}
@@ -42,6 +49,20 @@ func (s *server) backup(x *call) error {
 		panic(http.ErrAbortHandler)
 	}
 	return err
+}
+
+// backupBase reads the base of an incremental backup from the request.
+func backupBase(x *call) (*job.BackupBase, error) {
+	allowRead(x.w, time.Now(), ReadTime(job.MaxBackupBase))
+	text, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, job.MaxBackupBase))
+	if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
+		return nil, job.Errorf(job.CodeTooLarge, "the base has more than %d bytes; make a whole backup", job.MaxBackupBase)
+	}
+	if err != nil {
+		return nil, job.Errorf(job.CodeInvalid, "the base could not be read: %w", err)
+	}
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+	return job.ParseBackupBase(string(text))
 }
 
 func backupOptions(x *call) (o job.BackupOptions, err error) {

@@ -53,7 +53,7 @@ func (s *Shard) dropLogs() {
 			err = errors.Join(s.proposeAdvance(s.ctx), s.raft.Snapshot().Error())
 		}
 		if err != nil {
-			s.log.Debug("could not drop the log for a follower that needs the state; trying again", "error", err)
+			s.log.Warn("could not drop the log for a follower that needs the state; trying again", "error", err)
 		}
 	}
 }

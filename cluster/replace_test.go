@@ -191,3 +191,15 @@ func TestTheStateIsReplacedUnderLoad(t *testing.T) {
 		require.Equal(t, there, j != nil, id)
 	}
 }
+
+// Raft sends a follower the state once the log is dropped.
+func TestALeaderDropsItsLog(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t, 1)
+	n := c.nodes[c.leader()]
+	do(t, n, add("a", "t", 0))
+	require.EqualValues(t, 1, firstIndex(t, n))
+	n.shard.dropLog()
+	c.eventually(func() bool { return firstIndex(t, n) > 1 }, "the log begins later")
+	do(t, n, add("b", "t", 0))
+}

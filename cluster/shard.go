@@ -97,6 +97,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		replacements: make(chan replacement),
 		toMigrate:    make(chan struct{}, 1),
 		tight:        make(chan struct{}, 1),
+		toDropLog:    make(chan struct{}, 1),
 		ctx:          ctx, cancel: cancel,
 	}
 	s.Reads = job.Reads{Reader: s}

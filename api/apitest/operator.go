@@ -179,7 +179,11 @@ func (o *Operator) Backup(_ context.Context, to io.Writer, b job.BackupOptions) 
 	if o.Err != nil {
 		return o.Err
 	}
-	_, err := fmt.Fprintf(to, "a backup at %d bytes a second, stale %t\n", b.Rate, b.Stale)
+	since := ""
+	if b.Base != nil {
+		since = fmt.Sprintf(", since %s with %d files of the store %s", b.Base.ID, len(b.Base.Files), b.Base.Store)
+	}
+	_, err := fmt.Fprintf(to, "a backup at %d bytes a second, stale %t%s\n", b.Rate, b.Stale, since)
 	return err
 }
 

@@ -108,37 +108,37 @@ func restoreCommand() *cobra.Command {
 			return err
 		}
 		t.ResetAuth = f.auth == "reset"
-		r, end, err := c.openBackup(ctx, args[0])
+		from, end, err := c.openState(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		defer end()
 		if f.replace {
-			return c.replaceBy(ctx, r.State(), f, args[0])
+			return c.replaceBy(ctx, from, f, args[0])
 		}
 		if f.dry {
-			return c.dryRestore(ctx, r, f)
+			return c.dryRestore(ctx, from, f)
 		}
-		return c.restore(ctx, r, t)
+		return c.restore(ctx, from, t)
 	})
 }
 
-func (c *localCommand) dryRestore(ctx context.Context, r *backup.Reader, f *restoreFlags) error {
-	if _, err := c.verifyBackup(ctx, r, f.temp); err != nil {
+func (c *localCommand) dryRestore(ctx context.Context, from backup.State, f *restoreFlags) error {
+	if _, err := c.verifyBackup(ctx, from, f.temp); err != nil {
 		return err
 	}
 	if c.json {
 		return c.printJSON(struct {
 			Would backup.Header `json:"would_restore"`
-		}{r.Header})
+		}{from.Header})
 	}
-	return errors.Join(c.printHeader(&r.Header), c.out.line("nothing was done: this would be restored to %s", f.target.DataDir))
+	return errors.Join(c.printHeader(&from.Header), c.out.line("nothing was done: this would be restored to %s", f.target.DataDir))
 }
 
-func (c *localCommand) restore(ctx context.Context, r *backup.Reader, t *recovery.Target) error {
-	m := newByteMeter(c.notes, "restore", r.Header.StateBytes)
+func (c *localCommand) restore(ctx context.Context, from backup.State, t *recovery.Target) error {
+	m := newByteMeter(c.notes, "restore", from.StateBytes)
 	t.Now, t.Progress = time.Now(), m.show
-	done, err := recovery.Restore(ctx, r.State(), *t)
+	done, err := recovery.Restore(ctx, from, *t)
 	m.end()
 	if err != nil {
 		return fmt.Errorf("nothing can start in %s: %w", t.DataDir, err)

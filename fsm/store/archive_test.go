@@ -117,7 +117,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	}{
 		"empty":         {nil, "ended early"},
 		"no archive":    {[]byte(strings.Repeat("job ", 10)), "no snapshot archive"},
-		"newer release": {change(11, 1), "format 3, this node knows only 2"},
+		"newer release": {change(11, 6), "format 4, this node knows only 2 and 3"},
 		"goes on":       {append(bytes.Clone(data), 0), "goes on after its end"},
 		"path":          {head(archiveFile{name: "../CURRENT"}), "file name"},
 		"hidden path":   {head(archiveFile{name: ".."}), "file name"},
