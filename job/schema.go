@@ -11,7 +11,16 @@ import (
 // since has the cluster version that added a field or a value of an enum, by its full name
 // in the schema ("tarry.v1.Touch.ttr_ms"); FirstVersion if it is not listed. Operations,
 // the fields of Op, have it in operation.go.
-var since = map[protoreflect.FullName]uint32{}
+var since = map[protoreflect.FullName]uint32{
+	"tarry.v1.FollowLog.primary":      2,
+	"tarry.v1.FollowLog.entries":      2,
+	"tarry.v1.FollowLog.seen_index":   2,
+	"tarry.v1.FollowLog.seen_ms":      2,
+	"tarry.v1.FollowLog.caught_up_ms": 2,
+	"tarry.v1.FollowedEntry.index":    2,
+	"tarry.v1.FollowedEntry.term":     2,
+	"tarry.v1.FollowedEntry.data":     2,
+}
 
 // opSchema is the schema of an operation.
 var opSchema = schemaOf(opDescriptor)

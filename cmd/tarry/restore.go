@@ -45,6 +45,7 @@ func restoreCommand() *cobra.Command {
 	c.flags.StringVar(&t.LogStore, "log-store", "", "`raft-wal` or raft-boltdb")
 	c.flags.StringVar(&t.Address, "cluster-addr", "127.0.0.1:7301", "`host:port` at which other nodes will reach the node; corrected when it starts")
 	c.flags.BoolVar(&t.FromNow, "from-now", false, "continue as if no time had passed since the backup")
+	c.flags.BoolVar(&t.Standby, "standby", false, "make the first node of a standby, which follows the cluster of the backup (docs/standby.md)")
 	c.flags.StringVar(&f.auth, "auth", "keep", "what becomes of the tokens of clients and their settings: `keep`, as in the backup, or reset, which removes them")
 	c.flags.BoolVar(&f.dry, "dry-run", false, "only check the backup, as tarry backup verify does, and print what would be restored")
 	c.flags.StringVar(&f.temp, "temp-dir", "", "`directory` for --dry-run to unpack below")
@@ -63,6 +64,9 @@ func restoreCommand() *cobra.Command {
 			return usagef("--auth is %q; it takes keep or reset", f.auth)
 		}
 		t.ResetAuth = f.auth == "reset"
+		if t.Standby && (t.ResetAuth || t.FromNow) {
+			return usagef("--standby keeps the state as it is: leave out --from-now and --auth")
+		}
 		r, end, err := c.openBackup(ctx, args[0])
 		if err != nil {
 			return err

@@ -96,6 +96,9 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	defer record.close()
 	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post(), Secrets: cfg.secrets})
 	settings := cfg.nodeConfig(secure, files, log)
+	if settings.Follow, err = cfg.Follow.source(); err != nil {
+		return err
+	}
 	settings.Left, settings.InvitationUsed = left, record.invitationUsed
 	settings.Warnings = pusher.Warnings
 	settings.Lead = func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) }
