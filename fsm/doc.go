@@ -57,6 +57,8 @@
 //	op_admission.go        make, use and revoke invitations; set who may become a member
 //	op_auth.go             put and delete a token of a client; set the mode
 //	op_namespace.go        put and delete a namespace
+//	op_follow_log.go       apply entries of the primary's log, on a standby
+//	op_promote_standby.go  end the mode of a standby
 //
 // Rules that several operations follow:
 //
@@ -73,6 +75,7 @@
 //	rule_push.go           which topics take jobs with a push_url
 //	rule_auth.go           what the principal of an operation may do
 //	rule_quota.go          what a namespace holds, and may hold
+//	rule_standby.go        what a standby takes from its primary's log, and what from its own
 //
 // Lists of jobs, and indexes in memory, which are caches only:
 //
@@ -103,6 +106,7 @@
 //	record_removed.go      nodes that were removed
 //	record_admission.go    who may become a member
 //	record_namespace.go    a namespace: its definition, and what it holds
+//	record_standby.go      what a standby remembers of its primary
 //	record_schedule.go     a schedule: its definition and its state
 //	record_read.go         reading records, and walking over a list
 //
