@@ -124,7 +124,7 @@ func (s *Shard) streamLog(ctx context.Context, to job.LogWriter, after uint64, s
 	for next := after + 1; ctx.Err() == nil && s.ctx.Err() == nil && !stop(); {
 		more := s.progress.next()
 		reached := s.reached()
-		if err := w.Write(logstream.Frame{Kind: logstream.Seen, Index: reached}); err != nil {
+		if err := w.Write(logstream.NewSeen(reached, s.cfg.Wall())); err != nil {
 			return err
 		}
 		end := min(reached, next+logRun-1)

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"time"
 )
 
 // A stream is a head and frames. Integers are big-endian.
 //
 //	head:  "TARRYLOG" version(4)
-//	frame: size(4) CRC-32C(4) kind(1) index(8) term(8) data
+//	frame: size(4) CRC-32C(4) kind(1) index(8) term(8) or time(8) data
 //
 // The size is that of what follows the checksum, which covers both.
 const (
@@ -35,7 +36,8 @@ const (
 	// nothing.
 	Entry Kind = 1
 	// Seen says how far the sender is: its Index is the last entry that it has applied. One
-	// comes before each run of entries, and while there are none.
+	// comes before each run of entries, and while there are none. It has the time of the
+	// sender's clock in place of the term.
 	Seen Kind = 2
 )
 
@@ -45,6 +47,14 @@ type Frame struct {
 	Index, Term uint64
 	Data        []byte
 }
+
+// NewSeen returns a frame that says that the sender has applied the entry with an index.
+func NewSeen(index uint64, at time.Time) Frame {
+	return Frame{Kind: Seen, Index: index, Term: uint64(at.UnixMilli())}
+}
+
+// At returns the time of a frame of the kind Seen.
+func (f *Frame) At() time.Time { return time.UnixMilli(int64(f.Term)) }
 
 // ErrDamaged is wrapped by the errors of a stream that is not what a Writer has written.
 var ErrDamaged = errors.New("the stream of the log is damaged")

@@ -226,7 +226,7 @@ func (f *Follower) takeMore(frames <-chan logstream.Frame, next *run, last *uint
 // take adds a frame to a run. last is the last entry that was taken.
 func (f *Follower) take(frame logstream.Frame, next *run, last *uint64) error {
 	if frame.Kind == logstream.Seen {
-		f.progress.saw(frame.Index, f.o.State().GetIndex(), f.o.Now())
+		f.progress.saw(frame.Index, f.o.State().GetIndex(), frame.At(), f.o.Now())
 		return nil
 	}
 	if frame.Index != *last+1 {

@@ -8,9 +8,11 @@ import (
 	"tarry/job/jobpb"
 )
 
-// progress is how far the standby is behind. The last instant up to which it has everything is
-// found without comparing clocks of two clusters: what the primary had applied when its message
-// arrived is here once the position has reached it.
+// progress is how far the standby is behind. What the primary had applied when it sent a message
+// is here once the position has reached it. When that was is known by the primary's clock: the
+// message may have waited behind others for long. The clocks of the two clusters need not agree:
+// the difference is the smallest one between the sending and the arrival of a message, which
+// includes the time that the fastest message took.
 type progress struct {
 	mu        sync.Mutex
 	source    string // the node that sends the log; empty: none
@@ -19,6 +21,8 @@ type progress struct {
 	seenIndex uint64    // how far the primary is
 	seen      time.Time // when that was known
 	caughtUp  time.Time
+	offset    time.Duration // this clock's lead over the primary's, as above
+	measured  bool          // offset was measured in this session
 	// next is what the position has to reach for caughtUp to become nextAt; 0: nothing.
 	next   uint64
 	nextAt time.Time
@@ -38,13 +42,16 @@ func (p *progress) begin(s *jobpb.StandbyState) {
 	p.source, p.next = "", 0
 }
 
-// saw records how far the primary is.
-func (p *progress) saw(index, position uint64, now time.Time) {
+// saw records how far the primary was when its clock was sent.
+func (p *progress) saw(index, position uint64, sent, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if took := now.Sub(sent); !p.measured || took < p.offset {
+		p.offset, p.measured = took, true
+	}
 	p.seenIndex, p.seen = max(p.seenIndex, index), now
 	if p.next == 0 {
-		p.next, p.nextAt = index, now
+		p.next, p.nextAt = index, sent.Add(p.offset)
 	}
 	p.reached(position)
 }
@@ -66,7 +73,7 @@ func (p *progress) reached(position uint64) {
 func (p *progress) connected(source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.source, p.problem, p.reseed, p.next = source, "", false, 0
+	p.source, p.problem, p.reseed, p.next, p.measured = source, "", false, 0, false
 }
 
 // failed records why nothing sends the log, and reports whether that is new.
