@@ -202,7 +202,7 @@ func (n *Node) makeMembers() (err error) {
 
 // healthWarnings returns what this node knows that is a reason for the cluster not to be healthy.
 func (n *Node) healthWarnings(now time.Time) []string {
-	list := n.mux.CertificateWarnings(now)
+	list := append(n.mux.CertificateWarnings(now), n.standbyReasons()...)
 	if n.cfg.Warnings != nil {
 		list = append(list, n.cfg.Warnings()...)
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"tarry/cluster/leaderrpc"
@@ -136,4 +137,24 @@ func (n *Node) PromoteStandby(ctx context.Context, force bool) (job.Standby, err
 	}
 	n.log.Info("the standby was promoted", "primary", before.Primary, "index", before.Index, "lag_entries", before.LagEntries(), "lag_seconds", before.LagSeconds())
 	return before, nil
+}
+
+// standbyLagLimit is how far behind a standby may be before the cluster is not healthy.
+const standbyLagLimit = time.Minute
+
+// standbyReasons returns why a standby, whose leader this node is, is not healthy.
+func (n *Node) standbyReasons() (list []string) {
+	if !n.shard.machine.Follows() {
+		return nil
+	}
+	s := n.follower.Status()
+	switch lag := time.Duration(s.LagSeconds() * float64(time.Second)); {
+	case s.Reseed:
+		list = append(list, "the standby has to be made again from a backup of its primary: "+s.Problem)
+	case s.Problem != "":
+		list = append(list, "the standby does not follow its primary: "+s.Problem)
+	case lag > standbyLagLimit:
+		list = append(list, fmt.Sprintf("the standby is %v behind its primary", lag.Round(time.Second)))
+	}
+	return list
 }

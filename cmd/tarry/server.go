@@ -96,9 +96,6 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	defer record.close()
 	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post(), Secrets: cfg.secrets})
 	settings := cfg.nodeConfig(secure, files, log)
-	if settings.Follow, err = cfg.Follow.source(); err != nil {
-		return err
-	}
 	settings.Left, settings.InvitationUsed = left, record.invitationUsed
 	settings.Warnings = pusher.Warnings
 	settings.Lead = func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) }
@@ -121,7 +118,7 @@ func (cfg *serverConfig) nodeConfig(secure secured, files openFiles, log *slog.L
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.seeds(), JoinInvitationFile: cfg.JoinInvitationFile, BootstrapExpect: cfg.expect(),
-		CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, NonVoter: cfg.NonVoter, HoldVersion: cfg.HoldVersion, Logger: log,
+		Follow: secure.primary, CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, NonVoter: cfg.NonVoter, HoldVersion: cfg.HoldVersion, Logger: log,
 		Backups: cfg.Backups.schedule(), LogStore: cfg.LogStore, GossipKeys: secure.gossip, GossipVerify: cfg.GossipVerify,
 		Fatal: func(err error) { os.Exit(stopCode(err, log)) },
 	}
