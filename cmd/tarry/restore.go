@@ -26,7 +26,10 @@ since then; jobs that were added with a due time of their own keep it.
 The new cluster has an id of its own: nodes of the old one cannot join it. Stop the old one
 and its consumers first, or jobs run twice. If the command is interrupted, run it again. Run it
 as the user of the node, which must be able to read the files. FILE may also be -, standard
-input, or s3://BUCKET/NAME, an object in a store.`
+input, or s3://BUCKET/NAME, an object in a store.
+
+With --standby the state stays as it is, reservations included, and the new cluster follows the
+one of the backup, which goes on (docs/standby.md).`
 
 // restoreFlags is the command line of tarry restore.
 type restoreFlags struct {
@@ -113,6 +116,13 @@ func (c *localCommand) restore(ctx context.Context, r *backup.Reader, t *recover
 	invited := ""
 	if done.Invited {
 		invited = ", each with an invitation (tarry cluster invite) unless --cluster-tls-mode is require"
+	}
+	if t.Standby {
+		return errors.Join(
+			c.out.line("restored to %s: the first node, %s, of the standby %s, which follows cluster %s", t.DataDir, t.NodeID, done.ClusterID, r.Header.ClusterID),
+			c.printCounts(&done.Counts),
+			c.out.line("start it: tarry server --data-dir %s --node-id %s --follow with the HTTP addresses of the primary's nodes; then the other nodes with --follow, empty directories and --join%s", t.DataDir, t.NodeID, invited),
+		)
 	}
 	return errors.Join(
 		c.out.line("restored to %s: the first node, %s, of the new cluster %s", t.DataDir, t.NodeID, done.ClusterID),
