@@ -62,7 +62,9 @@ func (c *cluster) startStandby() *cluster {
 	nodes := b.Nodes()
 	c.tarry("restore", file, "--standby", "--data-dir", nodes[0].DataDir(), "--node-id", nodes[0].ID)
 	b.start(nodes...)
-	b.waitVoters(nodes[0], "n1", "n2", "n3")
+	for _, n := range nodes { // one that does not know yet who votes would not elect another leader
+		b.waitVoters(n, "n1", "n2", "n3")
+	}
 	return b
 }
 
