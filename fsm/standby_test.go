@@ -10,8 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/internal/golden"
 	"tarry/job/jobpb"
 )
 
@@ -301,4 +303,21 @@ func TestWhichStatesCannotBecomeAStandby(t *testing.T) {
 	require.NoError(t, b.m.EnterCluster(restored(b.rig, 0)))
 	require.False(t, b.m.Follows())
 	require.Equal(t, uint32(1), b.m.Standby().Promotions)
+}
+
+func TestTheRecordOfAStandbyKeepsItsBytes(t *testing.T) {
+	s := &jobpb.StandbyState{
+		Mode: jobpb.StandbyMode_STANDBY_PROMOTED, Primary: "the primary", Index: 300, Term: 2, SeenIndex: 301, SeenMs: 1_700_000_000_000,
+		Promotions: 1, PromotedMs: 1_700_000_001_000, CaughtUpMs: 1_699_999_999_000,
+	}
+	written, err := appendStandby(nil, s)
+	require.NoError(t, err)
+	read, err := decodeStandby(golden.Frozen(t, "standby-10", written))
+	require.NoError(t, err)
+	require.True(t, proto.Equal(s, read))
+	for n := range written {
+		if cut, err := decodeStandby(written[:n]); err == nil {
+			require.False(t, proto.Equal(s, cut))
+		}
+	}
 }

@@ -196,7 +196,7 @@ func TestAStandbyFollowsAndTakesOver(t *testing.T) {
 			t.Log(standby.tarry("history", "after"))
 		}
 	})
-	standby.tarry("add", "--topic", "new", "--id", "after", "--delay", "1s", "x")
+	standby.tarry("add", "--topic", "new", "--id", "after", "--delay", "1s", "--ttr", "3s", "x")
 	require.Equal(t, "after", reserveOne(t, standby.Nodes()[1].HTTP, "new", 20)["id"])
 	standby.killLeader()
 	standby.requireEqualDigests(standby.Nodes()[0], 3)
