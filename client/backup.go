@@ -43,13 +43,19 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (io.ReadCloser, er
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
+	body, _, err := c.openStream(ctx, path, o.Base)
+	return body, err
+}
+
+// openStream opens a stream of the first node that can serve it, and returns its address.
+func (c *Client) openStream(ctx context.Context, path string, base []byte) (io.ReadCloser, string, error) {
 	c.meet(ctx)
 	var last *Error
 	nodes := c.nodes.order()
 	for _, node := range nodes {
-		body, failure := c.openBackup(ctx, node, path, o.Base)
+		body, failure := c.openBackup(ctx, node, path, base)
 		if failure == nil {
-			return body, nil
+			return body, node, nil
 		}
 		last = failure
 		if failure.Status == 0 && ctx.Err() == nil {
@@ -62,7 +68,7 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (io.ReadCloser, er
 	if last.Code == CodeUnknown {
 		last.Code, last.Unknown = CodeNotApplied, false // it reads
 	}
-	return nil, c.giveUp(last, false, len(nodes))
+	return nil, "", c.giveUp(last, false, len(nodes))
 }
 
 // openBackup asks one node.

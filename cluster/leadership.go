@@ -241,10 +241,18 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 	s.log.Info("leading")
 
 	var work sync.WaitGroup
-	work.Go(func() { s.timer.Run(ctx) })
-	work.Go(func() { l.ahead.run(ctx) })
-	work.Go(func() { s.schedules.Run(ctx) })
-	work.Go(func() { s.migrate(ctx) })
+	// On a standby all this is the primary's.
+	act := func(f func(context.Context)) {
+		work.Go(func() {
+			if s.awaitPromotion(ctx) {
+				f(ctx)
+			}
+		})
+	}
+	act(s.timer.Run)
+	act(l.ahead.run)
+	act(s.schedules.Run)
+	act(s.migrate)
 	work.Go(func() { s.cfg.Lead(ctx) })
 	<-ctx.Done()
 	s.leadership.CompareAndSwap(l, nil) // before waiters end and ask for the next leader

@@ -60,6 +60,9 @@ func (n *Node) mayRestore(o job.RestoreOptions) error {
 		}
 		return job.NotApplied("only the leader replaces the state, and this node does not lead: %s does, at %s", raftconfig.NodeID(l.ID), n.LeaderAddress())
 	}
+	if s.machine.Follows() {
+		return errStandby()
+	}
 	if v := s.machine.Version(); v < restoreSince {
 		return job.NotApplied("the cluster version is %d; from version %d on, a backup can replace the state: upgrade all nodes", v, restoreSince)
 	}

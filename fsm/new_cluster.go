@@ -8,6 +8,7 @@ import (
 
 	"tarry/auth"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // A state enters a new cluster when a backup is restored, or when the only node that is
@@ -32,6 +33,9 @@ type NewCluster struct {
 	// Restored is set for a state that comes from a backup: its reservations end, and its
 	// seqs skip those that the cluster it comes from may have given since.
 	Restored bool
+	// Standby is set for a state that comes from a backup and is to follow the cluster that it
+	// comes from: it stays as it is, and its position in that cluster's log is its last entry.
+	Standby bool
 	// ShiftMS, of a restored state, moves the clock and all instants that are counted from
 	// it: the state continues as if no time had passed since the backup. 0: time has passed.
 	ShiftMS int64
@@ -68,6 +72,9 @@ func (m *Machine) EnterCluster(c NewCluster) error {
 	if c.ID == "" || c.ID == m.ClusterID() {
 		return errors.New("a new cluster needs an id of its own")
 	}
+	if err := m.checkStandby(c); err != nil {
+		return err
+	}
 	if err := m.enterCluster(c); err != nil {
 		m.broken = fmt.Errorf("the state machine stopped: %w", err)
 		return m.broken
@@ -78,7 +85,21 @@ func (m *Machine) EnterCluster(c NewCluster) error {
 func (m *Machine) enterCluster(c NewCluster) error {
 	x := m.tx
 	x.replies = false
-	if c.Restored {
+	meta, from := &m.meta, m.Applied()
+	switch {
+	case c.Standby:
+		if err := x.dropInvitations(); err != nil {
+			return err
+		}
+		meta.standby = &jobpb.StandbyState{
+			Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: meta.clusterID, Index: from.Index, Term: from.Term,
+			SeenIndex: from.Index, CaughtUpMs: meta.state.clockMS, Promotions: meta.standby.GetPromotions(),
+		}
+		x.standbyChanged = true
+	case c.Restored:
+		if m.follows() { // a backup of a standby
+			x.endStandby()
+		}
 		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS, 0)); err != nil {
 			return err
 		}
@@ -86,7 +107,6 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	if m.removed[c.NodeID] != 0 {
 		x.unrecordRemoval(c.NodeID)
 	}
-	meta := &m.meta
 	meta.state.index, meta.state.term = c.Index, c.Term
 	meta.clusterID = c.ID
 	must(x.batch.Set(keyCluster, []byte(c.ID), nil))
@@ -96,6 +116,29 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	x.cluster = true
 	return m.commit(&Changes{}, map[string]int{})
 }
+
+// checkStandby returns an error if the state cannot become that of a standby.
+func (m *Machine) checkStandby(c NewCluster) error {
+	switch {
+	case !c.Standby:
+		return nil
+	case c.Restored || c.Behind:
+		return errors.New("a standby keeps its state as it is")
+	case m.follows():
+		return errors.New("the backup is of a standby: make one of its primary")
+	case m.meta.version < standbyVersion:
+		return fmt.Errorf("the backup was made at cluster version %d, and a standby needs %d: complete the upgrade of the primary, and make another backup", m.meta.version, standbyVersion)
+	case m.meta.clusterID == "":
+		return errors.New("the backup names no cluster")
+	}
+	return nil
+}
+
+// standbyVersion is the cluster version that has FollowLog.
+const standbyVersion = 2
+
+// afterGap returns the seq after those that another cluster may have given since.
+func afterGap(nextSeq uint64) uint64 { return min(nextSeq+seqGap, max(nextSeq, maxNextSeq)) }
 
 // restore ends the reservations of a state and moves its instants by shift. If generation is
 // not 0, it becomes that of every job: the tokens of all reservations before it are stale.
@@ -111,7 +154,7 @@ func (x *tx) restore(shift int64, generation uint32) error {
 			return err
 		}
 	}
-	meta.state.nextSeq = min(meta.state.nextSeq+seqGap, max(meta.state.nextSeq, maxNextSeq))
+	meta.state.nextSeq = afterGap(meta.state.nextSeq)
 	meta.state.clockMS = min(meta.state.clockMS+shift, maxClockMS)
 	for _, t := range x.m.topics {
 		x.touch(t) // fills its bucket

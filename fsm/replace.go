@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+	"google.golang.org/protobuf/proto"
 
 	"tarry/job/jobpb"
 )
@@ -115,10 +116,26 @@ func (s *Staged) Restore(live *Machine, o Restoration) error {
 	}
 	s.count, s.resetAuth = max(was, s.meta.replaced.count)+1, o.ResetAuth
 	s.tx.replies = false
+	if s.follows() { // a backup of a standby
+		s.tx.endStandby()
+	}
+	s.tx.keepStandby(live.Standby())
+	s.meta.replaced.count = s.count
 	if err := s.raiseTo(version); err != nil {
 		return err
 	}
-	return s.tx.restore(o.ShiftMS, s.count*generationsOfOne)
+	return s.tx.restore(o.ShiftMS, s.meta.generationFloor())
+}
+
+// keepStandby takes over what the state that is to be replaced remembers of a primary; nil: it has
+// none.
+func (x *tx) keepStandby(live *jobpb.StandbyState) {
+	if live == nil {
+		return
+	}
+	promotions := max(live.Promotions, x.m.meta.standby.GetPromotions())
+	x.m.meta.standby, x.standbyChanged = proto.CloneOf(live), true
+	x.m.meta.standby.Promotions = promotions
 }
 
 // replacedBefore returns how often the machine's state was replaced.

@@ -207,6 +207,33 @@ func (o *Operator) Restore(_ context.Context, from io.Reader, r job.RestoreOptio
 	return done, nil
 }
 
+// Log implements api.Operator. Its log is a text.
+func (o *Operator) Log(_ context.Context, to job.LogWriter, l job.LogOptions) error {
+	if o.Err != nil {
+		return o.Err
+	}
+	if _, err := fmt.Fprintf(to, "the log of %s after %d of term %d\n", l.ClusterID, l.After, l.Term); err != nil {
+		return err
+	}
+	return to.Flush()
+}
+
+// following is a standby that is 3 entries behind.
+var following = job.Standby{
+	Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: "k3vq7zr2", Index: 48_210, Term: 3, PrimaryIndex: 48_213,
+	LastContactMS: 1_700_000_000_400, CaughtUpMS: 1_700_000_000_000, NowMS: 1_700_000_000_500, Connected: true, Source: "http://n1:7300",
+}
+
+// Standby implements api.Operator.
+func (o *Operator) Standby(context.Context) (job.Standby, error) { return following, o.Err }
+
+// PromoteStandby implements api.Operator.
+func (o *Operator) PromoteStandby(_ context.Context, force bool) (job.Standby, error) {
+	s := following
+	s.Connected, s.Source = false, ""
+	return s, o.call("promote", strconv.FormatBool(force))
+}
+
 // ScheduledBackups implements api.Operator.
 func (o *Operator) ScheduledBackups(context.Context) job.ScheduledBackups {
 	if o.Backups != nil {

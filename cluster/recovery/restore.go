@@ -26,6 +26,9 @@ type Target struct {
 	// passed since the backup.
 	Now     time.Time
 	FromNow bool
+	// Standby makes the first node of a standby, which follows the cluster of the backup. It
+	// excludes FromNow and ResetAuth: the state stays as it is.
+	Standby bool
 	// ResetAuth drops the tokens of the backup and their settings.
 	ResetAuth bool
 	// Progress, if not nil, is called with the bytes of the state that were read so far.
@@ -85,7 +88,7 @@ func (s *stores) restore(ctx context.Context, from backup.State, t Target, serve
 	}
 	err := s.machine.EnterCluster(fsm.NewCluster{
 		ID: done.ClusterID, NodeID: raftconfig.NodeID(serverID), Index: done.Index, Term: h.Term, Configuration: onlyVoter(serverID, t.Address),
-		Restored: true, ShiftMS: done.Shift.Milliseconds(), ResetAuth: t.ResetAuth,
+		Restored: !t.Standby, Standby: t.Standby, ShiftMS: done.Shift.Milliseconds(), ResetAuth: t.ResetAuth,
 	})
 	if err != nil {
 		return Restored{}, err

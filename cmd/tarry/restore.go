@@ -36,7 +36,10 @@ of it before anything changes. Then all nodes have the jobs, topics, settings, s
 namespaces of the backup, and none of the present ones. The members, the tokens and the
 cluster's id stay; --auth=reset removes the tokens. All reservations end, and tokens of
 reservations from before do nothing. While the nodes get the state, the queue does not serve. The
-command first backs up the present state to --safety-backup.`
+command first backs up the present state to --safety-backup.
+
+With --standby the state stays as it is, reservations included, and the new cluster follows the
+one of the backup, which goes on (docs/standby.md).`
 
 // restoreFlags is the command line of tarry restore.
 type restoreFlags struct {
@@ -98,6 +101,7 @@ func restoreCommand() *cobra.Command {
 	c.flags.StringVar(&t.LogStore, "log-store", "", "`raft-wal` or raft-boltdb")
 	c.flags.StringVar(&t.Address, "cluster-addr", "127.0.0.1:7301", "`host:port` at which other nodes will reach the node; corrected when it starts")
 	c.flags.BoolVar(&t.FromNow, "from-now", false, "continue as if no time had passed since the backup")
+	c.flags.BoolVar(&t.Standby, "standby", false, "make the first node of a standby, which follows the cluster of the backup (docs/standby.md)")
 	c.flags.StringVar(&f.auth, "auth", "keep", "what becomes of the tokens of clients and their settings: `keep`, as in the backup, or reset, which removes them")
 	c.flags.BoolVar(&f.dry, "dry-run", false, "only check the backup, as tarry backup verify does, and print what would be restored")
 	c.flags.StringVar(&f.temp, "temp-dir", "", "`directory` for --dry-run to unpack below")
@@ -108,6 +112,9 @@ func restoreCommand() *cobra.Command {
 			return err
 		}
 		t.ResetAuth = f.auth == "reset"
+		if t.Standby && (t.ResetAuth || t.FromNow) {
+			return usagef("--standby keeps the state as it is: leave out --from-now and --auth")
+		}
 		from, end, err := c.openState(ctx, args[0])
 		if err != nil {
 			return err
@@ -157,6 +164,13 @@ func (c *localCommand) restore(ctx context.Context, from backup.State, t *recove
 	invited := ""
 	if done.Invited {
 		invited = ", each with an invitation (tarry cluster invite) unless --cluster-tls-mode is require"
+	}
+	if t.Standby {
+		return errors.Join(
+			c.out.line("restored to %s: the first node, %s, of the standby %s, which follows cluster %s", t.DataDir, t.NodeID, done.ClusterID, from.Header.ClusterID),
+			c.printCounts(&done.Counts),
+			c.out.line("start it: tarry server --data-dir %s --node-id %s --follow with the HTTP addresses of the primary's nodes; then the other nodes with --follow, empty directories and --join%s", t.DataDir, t.NodeID, invited),
+		)
 	}
 	return errors.Join(
 		c.out.line("restored to %s: the first node, %s, of the new cluster %s", t.DataDir, t.NodeID, done.ClusterID),
