@@ -49,6 +49,8 @@ var statuses = map[job.Code]int{
 	job.CodeTopicLimited:     http.StatusTooManyRequests,
 	job.CodeRateLimited:      http.StatusTooManyRequests,
 	job.CodeDiskLow:          http.StatusInsufficientStorage,
+	job.CodeStandby:          http.StatusServiceUnavailable,
+	job.CodeLogTruncated:     http.StatusGone,
 	job.CodeReplyFull:        http.StatusRequestEntityTooLarge, // only in items
 	job.CodeForbidden:        http.StatusForbidden,
 	job.CodeUnknown:          http.StatusGatewayTimeout,
@@ -71,6 +73,7 @@ var outcomes = map[job.Code]string{
 	job.CodeTopicLimited: "not_applied",
 	job.CodeRateLimited:  "not_applied",
 	job.CodeDiskLow:      "not_applied",
+	job.CodeStandby:      "not_applied",
 	job.CodeUnknown:      "unknown",
 }
 

@@ -164,7 +164,7 @@ func TestEachFailureHasItsStatus(t *testing.T) {
 			w := r.post("/v1/jobs", `{"topic":"t","body":""}`)
 			refused(t, w, status, code, "because")
 			outcome := map[job.Code]any{
-				job.CodeNotApplied: "not_applied", job.CodeOverloaded: "not_applied", job.CodeTopicFull: "not_applied", job.CodeTopicLimited: "not_applied", job.CodeRateLimited: "not_applied", job.CodeOverQuota: "not_applied", job.CodeDiskLow: "not_applied", job.CodeUnknown: "unknown",
+				job.CodeNotApplied: "not_applied", job.CodeOverloaded: "not_applied", job.CodeTopicFull: "not_applied", job.CodeTopicLimited: "not_applied", job.CodeRateLimited: "not_applied", job.CodeOverQuota: "not_applied", job.CodeDiskLow: "not_applied", job.CodeStandby: "not_applied", job.CodeUnknown: "unknown",
 			}[code]
 			require.Equal(t, outcome == "not_applied", w.Header().Get("Retry-After") == "1")
 			require.Equal(t, outcome, decoded(t, w)["outcome"])

@@ -207,7 +207,11 @@ func (s *server) nodeRoutes() []route {
 		{path: "/v1/cluster/keyring/install", methods: managing(do(toOperate, s.installKey))},
 		{path: "/v1/cluster/keyring/{key}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeKey)})},
 		{path: "/v1/cluster/keyring/{key}/use", methods: managing(do(toOperate, s.useKey))},
-		{path: "/v1/cluster/backup", methods: get(toOperate, s.backup, "rate", "consistency")},
+		{path: "/v1/cluster/backup", methods: methods{http.MethodGet: on(toOperate, s.backup, "rate", "consistency"), http.MethodPost: with(toOperate, s.backup, "rate", "consistency")}},
+		{path: "/v1/cluster/restore", methods: managing(methods{http.MethodPost: with(toRestore, s.restore, "from_now", "auth", "dry_run", "cluster")})},
+		{path: "/v1/cluster/log", methods: get(toOperate, s.clusterLog, "index", "term", "cluster")},
+		{path: "/v1/cluster/standby", methods: get(toObserve, s.standby)},
+		{path: "/v1/cluster/standby/promote", methods: managing(post(toOperate, s.promoteStandby))},
 		{path: "/v1/cluster/backups", methods: get(toSeeBackup, s.scheduledBackups)},
 		{path: "/v1/cluster/transfer-leadership", methods: managing(post(toOperate, s.transferLeadership))},
 		{path: "/v1/cluster/events", methods: get(toObserve, s.events, "from")},
@@ -232,6 +236,7 @@ type callDoc struct {
 	reply         string   // in replies
 	statuses      string   // of success, if not only 200
 	content       string   // of the reply, unless JSON
+	sends         string   // the content of the request, unless JSON
 	headers       []string // of the request
 }
 
@@ -324,7 +329,12 @@ var calls = map[string]callDoc{
 	"POST /v1/cluster/keyring/{key}/use":   {name: "useKey", summary: "Makes all nodes encrypt gossip with a key that they have.", reply: "Keyring"},
 	"DELETE /v1/cluster/keyring/{key}":     {name: "removeKey", summary: "Removes a gossip key from all nodes.", reply: "Keyring"},
 	"GET /v1/cluster/backup":               {name: "backup", summary: "Streams a backup of the state that this node has.", content: backupType},
+	"POST /v1/cluster/backup":              {name: "backupSince", summary: "Streams a backup that has what an earlier one, its base, does not have.", sends: "text/plain", content: backupType},
+	"POST /v1/cluster/restore":             {name: "restore", summary: "Replaces the state of the whole cluster by a backup.", sends: backupType, reply: "Restored"},
 	"GET /v1/cluster/backups":              {name: "listBackups", summary: "Lists the scheduled backups that the nodes have.", reply: "ScheduledBackups"},
+	"GET /v1/cluster/log":                  {name: "streamLog", summary: "Streams the log to a standby.", required: []string{"index", "term", "cluster"}, content: backupType},
+	"GET /v1/cluster/standby":              {name: "getStandby", summary: "Shows how far a standby is behind its primary.", reply: "Standby"},
+	"POST /v1/cluster/standby/promote":     {name: "promoteStandby", summary: "Makes a standby take operations of clients, for good.", request: "PromoteRequest", reply: "Standby"},
 	"GET /v1/cluster/events":               {name: "listEvents", summary: "Lists what this node has seen happen to the cluster.", reply: "ClusterEvents"},
 	"GET /v1/cluster/node":                 {name: "getNode", summary: "Shows the build and the settings of this node, without secrets.", reply: "Node"},
 	"POST /v1/cluster/drain":               {name: "drainNode", summary: "Drains this node: clients and leadership move to others.", reply: "Done"},

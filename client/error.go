@@ -50,6 +50,9 @@ const (
 	CodeRateLimited     = "rate_limited" // a limit of the token on the node
 	CodeOverQuota       = "over_quota"   // of the namespace; the call does not try again either
 	CodeDiskLow         = "disk_low"
+	CodeStandby         = "standby" // the cluster only follows its primary; the call does not try again
+	CodeLogTruncated    = "log_truncated"
+	CodeConflict        = "conflict"   // the call contradicts the cluster's state
 	CodeReplyFull       = "reply_full" // of one job of several; GetBatch handles it
 	CodeForbidden       = "forbidden"
 	CodeUnknown         = "unknown"

@@ -15,6 +15,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/nodetls"
+	"tarry/cluster/standby"
 	"tarry/cluster/topicmetrics"
 	"tarry/cluster/transport"
 	"tarry/fsm"
@@ -81,6 +82,9 @@ type Config struct {
 
 	// MetricsTopics is how many topics have metrics of their own; see topicmetrics.
 	MetricsTopics int
+
+	// Follow is where the log of the primary comes from, for a node of a standby; nil: nowhere.
+	Follow standby.Source
 
 	// Backups is the schedule of the backups that the leader makes; nil: it makes none.
 	Backups *Backups

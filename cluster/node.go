@@ -26,6 +26,7 @@ import (
 	"tarry/cluster/noderpc"
 	"tarry/cluster/nodetls"
 	"tarry/cluster/raftwire"
+	"tarry/cluster/standby"
 	"tarry/cluster/transport"
 	"tarry/cluster/waits"
 	"tarry/job"
@@ -66,8 +67,13 @@ type Node struct {
 	// backingUp holds a token while a backup is made: its checkpoint keeps files that
 	// would be deleted.
 	backingUp chan struct{}
-	backups   *backupschedule.Scheduler // nil without a schedule
-	scheduled sync.WaitGroup            // of backups
+	// restoring holds a token while a backup is received that is to replace the state.
+	restoring chan struct{}
+	// logReaders holds a token for each stream of the log.
+	logReaders chan struct{}
+	follower   *standby.Follower
+	backups    *backupschedule.Scheduler // nil without a schedule
+	scheduled  sync.WaitGroup            // of backups
 	// leaderAddress is what LeaderAddress last found.
 	leaderAddress atomic.Pointer[leaderAddress]
 	stopped       sync.Once
@@ -82,7 +88,7 @@ func Start(cfg Config) (*Node, error) {
 		cfg.wall = wallClock
 	}
 	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, clockguard.DefaultMaxOffset)
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), events: events.NewLog(), draining: waits.NewDrain(), operatorDrains: make(chan struct{}, 1), backingUp: make(chan struct{}, 1)}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), events: events.NewLog(), draining: waits.NewDrain(), operatorDrains: make(chan struct{}, 1), backingUp: make(chan struct{}, 1), restoring: make(chan struct{}, 1), logReaders: make(chan struct{}, maxLogReaders)}
 	n.log = n.events.Logger(n.cutoff.logger(cfg.Logger)).With("node", cfg.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(); err != nil {
@@ -186,14 +192,19 @@ func (n *Node) makeMembers() (err error) {
 		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.shard.Now, ClockConfirmed: n.shard.clockConfirmed,
 		GossipKeys: n.cfg.GossipKeys, GossipVerify: n.cfg.GossipVerify, SecureCalls: n.cfg.TLS.Mode == nodetls.Require,
 		Warnings: n.healthWarnings, Backups: n.backupState(), ListBackups: n.listBackups(),
-		Timing: n.cfg.membership,
+		Standby: n.shard.machine.Follows,
+		Timing:  n.cfg.membership,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	n.follower = n.newFollower()
+	return nil
 }
 
 // healthWarnings returns what this node knows that is a reason for the cluster not to be healthy.
 func (n *Node) healthWarnings(now time.Time) []string {
-	list := n.mux.CertificateWarnings(now)
+	list := append(n.mux.CertificateWarnings(now), n.standbyReasons()...)
 	if n.cfg.Warnings != nil {
 		list = append(list, n.cfg.Warnings()...)
 	}
@@ -221,7 +232,7 @@ func (n *Node) startRaft() error {
 		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout,
 		Logger: n.log.With("part", "raft"),
 	})
-	trans := boundAppends(n.trans)
+	trans := boundAppends(n.trans, n.shard.dropLog)
 	if n.cfg.wrapTransport != nil {
 		trans = n.cfg.wrapTransport(trans)
 	}
@@ -246,7 +257,7 @@ func (n *Node) serve() error {
 	admit := admission{member: n.members.Configured}.check
 	n.rpc, n.calls = leaderrpc.NewServer(admit), leaderrpc.NewFrameServer(admit)
 	n.members.Register(n.rpc)
-	noderpc.RegisterNodeServer(n.calls, &service{shard: n.shardNumber})
+	noderpc.RegisterNodeServer(n.calls, &service{shard: n.shardNumber, standby: n.standbyAsLeader})
 	n.work.Go(func() { n.serveCalls(n.rpc.Serve, n.mux.RPC()) })
 	n.work.Go(func() { n.serveCalls(n.calls.Serve, n.mux.Frames()) })
 	return nil
@@ -266,8 +277,13 @@ func (n *Node) lead(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	if n.cfg.Lead != nil {
-		work.Go(func() { n.cfg.Lead(ctx, n) })
+		work.Go(func() {
+			if n.shard.awaitPromotion(ctx) {
+				n.cfg.Lead(ctx, n)
+			}
+		})
 	}
+	work.Go(func() { n.follower.Run(ctx) })
 	work.Go(func() { n.avoidLeading(ctx) })
 	if err := n.members.Lead(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("membership stopped leading", "error", err)

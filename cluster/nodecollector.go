@@ -24,6 +24,10 @@ var nodeGauges = []gauge{
 	{"tarry_cluster_tls_connections", "Open connections to and from other nodes with TLS."},
 	{"tarry_gossip_keys", "Keys that this node has for gossip; 0: gossip is in plain text."},
 	{"tarry_gossip_keyring_revision", "Revision of this node's gossip keys; it differs between nodes while one lacks a change."},
+	{"tarry_standby_following", "1 on the nodes of a standby until it is promoted."},
+	{"tarry_standby_connected", "1 while a node of the primary sends its log to this standby; only the leader has this metric."},
+	{"tarry_standby_lag_entries", "Entries of the primary's log that it had at the last contact and that are not here; only the leader has this metric."},
+	{"tarry_standby_lag_seconds", "For how long entries of the primary may be missing here; 0 unless this is a standby; only the leader has this metric."},
 	{"tarry_disk_free_bytes", "Free bytes of the disk of the data directory."},
 	{"tarry_disk_total_bytes", "Bytes of the disk of the data directory."},
 	{"tarry_disk_low_water_bytes", "Free bytes below which the disk counts as low."},
@@ -52,6 +56,7 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		set("tarry_cluster_healthy", flag(h.Healthy))
 		set("tarry_cluster_failure_tolerance", float64(h.FailureTolerance))
 	}
+	c.collectStandby(set)
 	plain, secured := n.mux.Connections()
 	set("tarry_cluster_plain_connections", float64(plain))
 	set("tarry_cluster_tls_connections", float64(secured))
@@ -69,4 +74,19 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	for id, by := range n.members.ClockGuard().Offsets() {
 		ch <- prometheus.MustNewConstMetric(c.clock, prometheus.GaugeValue, by.Seconds(), id)
 	}
+}
+
+func (c *nodeCollector) collectStandby(set func(string, float64)) {
+	follows := c.n.shard.machine.Follows()
+	set("tarry_standby_following", flag(follows))
+	if c.n.shard.leadership.Load() == nil {
+		return
+	}
+	var s job.Standby
+	if follows {
+		s = c.n.follower.Status()
+	}
+	set("tarry_standby_connected", flag(s.Connected))
+	set("tarry_standby_lag_entries", float64(s.LagEntries()))
+	set("tarry_standby_lag_seconds", max(0, s.LagSeconds()))
 }

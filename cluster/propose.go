@@ -24,6 +24,9 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
 		return nil, errDiskLow(why)
 	}
+	if err := s.refusedByStandby(ops); err != nil {
+		return nil, err
+	}
 	principal := auth.FromContext(ctx).Encode()
 	mayAdd := func(op *jobpb.Op, add *jobpb.Add) bool {
 		return s.verbsOn(auth.DecodePrincipal(cmp.Or(op.Principal, principal)), add.GetTopic())&auth.Add != 0

@@ -72,7 +72,6 @@ func TestABatchIsWithinTheRateOrRefusedAsAWhole(t *testing.T) {
 	require.Error(t, takeFrom(&q, all, batch[:1], now.Add(2900*time.Millisecond)), "but what follows it counts")
 }
 
-// A change of some namespace gives no tokens back.
 func TestAnImportTakesOfTheRate(t *testing.T) {
 	all := machineWith(t, rated("a", 1000)).Namespaces()
 	var q rateQuotas
@@ -82,6 +81,7 @@ func TestAnImportTakesOfTheRate(t *testing.T) {
 	require.Equal(t, job.CodeOverQuota, job.CodeOf(takeFrom(&q, all, []*jobpb.Op{imported}, now)))
 }
 
+// A change of some namespace gives no tokens back.
 func TestOtherRatesKeepTheirTokens(t *testing.T) {
 	m := machineWith(t, rated("a", 1000))
 	var q rateQuotas
@@ -96,7 +96,10 @@ func TestOtherRatesKeepTheirTokens(t *testing.T) {
 func TestWhatWasNotDoneTakesNothingOfTheRate(t *testing.T) {
 	all := machineWith(t, rated("a", 2000)).Namespaces()
 	now := time.Unix(1000, 0)
-	done, refused := &jobpb.Result{}, &jobpb.Result{Code: jobpb.Code_OVER_QUOTA}
+	done, refused, found := &jobpb.Result{}, &jobpb.Result{Code: jobpb.Code_OVER_QUOTA}, &jobpb.Result{Existing: true}
+	atomic := &jobpb.Op{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: &jobpb.AtomicAdd{Adds: []*jobpb.Add{{Topic: "a.x"}, {Topic: "a.y"}}}}}
+	run := &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "nightly", Now: true}}}
+	planned := &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "nightly"}}}
 	for name, c := range map[string]struct {
 		ops     []*jobpb.Op
 		results []*jobpb.Result
@@ -109,10 +112,15 @@ func TestWhatWasNotDoneTakesNothingOfTheRate(t *testing.T) {
 		"all refused":    {[]*jobpb.Op{thenOf("a.x", 1000), add("", "a.y", 0)}, []*jobpb.Result{refused, refused}, nil, 2},
 		"not applied":    {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, nil, job.NotApplied("no leader"), 2},
 		"unknown":        {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, nil, job.Unknown("timeout"), 0},
+		"one found":      {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, []*jobpb.Result{found, done}, nil, 1},
+		"an atomic one":  {[]*jobpb.Op{atomic}, []*jobpb.Result{{Details: &jobpb.Details{Parts: []*jobpb.Result{done, found}}}}, nil, 1},
+		"a run":          {[]*jobpb.Op{run}, []*jobpb.Result{done}, nil, 1},
+		"a run again":    {[]*jobpb.Op{run}, []*jobpb.Result{found}, nil, 2},
+		"a planned run":  {[]*jobpb.Op{planned}, []*jobpb.Result{done}, nil, 2},
 		"a part unknown": {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, []*jobpb.Result{refused}, job.Unknown("timeout"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var q rateQuotas
+			q := rateQuotas{topicOf: func(name string) string { return map[string]string{"nightly": "a.n"}[name] }}
 			tokens, err := q.take(all, c.ops, anybodyMay, now)
 			require.NoError(t, err)
 			q.giveBack(tokens, c.results, c.err)

@@ -24,6 +24,9 @@ func (s *Shard) SettingsVersion() uint64 { return s.machine.SettingsVersion() }
 
 // Reserve implements api.Queue. The wait may span several leaders.
 func (s *Shard) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
+	if s.machine.Follows() {
+		return nil, errStandby()
+	}
 	return s.waits.Reserve(ctx, reserveOf(ctx, r), wait)
 }
 
@@ -55,6 +58,9 @@ func (s *Shard) DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.
 // endAndReserve asks the leader in one hop, and the leader's dispatcher decides whether a
 // Reserve follows the n operations that end jobs in their entry.
 func (s *Shard) endAndReserve(ctx context.Context, req *noderpc.FinishAndReserveRequest, n int) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	if s.machine.Follows() {
+		return nil, nil, errStandby()
+	}
 	// It goes on if the caller's client hangs up: jobs that the leader has assigned are then
 	// received here, and can be released.
 	ctx = context.WithoutCancel(ctx)

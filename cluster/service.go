@@ -21,6 +21,8 @@ import (
 type service struct {
 	noderpc.UnimplementedNodeServer
 	shard func(number uint32) *Shard // nil for a shard this node does not have, or not yet
+	// standby answers what the leader knows of a standby.
+	standby func(context.Context, *noderpc.StandbyRequest) (*noderpc.StandbyResponse, error)
 }
 
 func (v *service) shardOf(number uint32) (*Shard, error) {
@@ -171,6 +173,14 @@ func (v *service) Read(ctx context.Context, req *jobpb.Read) (*jobpb.ReadResult,
 // Verify implements noderpc.NodeServer.
 func (v *service) Verify(ctx context.Context, req *noderpc.VerifyRequest) (*noderpc.VerifyResponse, error) {
 	return inShard(ctx, v, req, (*Shard).verifyAsLeader)
+}
+
+// Standby implements noderpc.NodeServer.
+func (v *service) Standby(ctx context.Context, req *noderpc.StandbyRequest) (*noderpc.StandbyResponse, error) {
+	if _, err := v.shardOf(req.Shard); err != nil {
+		return nil, err
+	}
+	return v.standby(ctx, req)
 }
 
 // Digest implements noderpc.NodeServer.

@@ -93,12 +93,16 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 		}
 		applied = e.Index
 		nowMS, err := x.begin(e)
-		if err == nil {
+		before := Entry{Index: m.meta.state.index, Term: m.meta.state.term}
+		if err == nil && !m.follows() {
 			err = m.takeEffects(&changes, changed, func(p pendingAdvance) bool { return x.isDue(p, e, nowMS) })
 		}
 		var rs []*jobpb.Result
 		if err == nil {
 			rs, err = x.entry(e, nowMS)
+		}
+		if err == nil {
+			err = m.follow(before, e, &changes, changed)
 		}
 		if err != nil {
 			return nil, changes, fmt.Errorf("log entry %d: %w", e.Index, err)
@@ -146,7 +150,15 @@ func (x *tx) entry(e Entry, nowMS int64) ([]*jobpb.Result, error) {
 		must(x.batch.Set(keyConfiguration, x.value, nil))
 		return nil, nil
 	}
-	if x.ops.ClockEpoch() == meta.reset.epoch {
+	return x.operations(e.Term, nowMS)
+}
+
+// operations applies the operations of the entry that begin has read. A standby's clock is that
+// of its primary.
+func (x *tx) operations(term uint64, nowMS int64) ([]*jobpb.Result, error) {
+	meta := &x.m.meta
+	x.term, x.nowMS = term, nowMS
+	if (x.followed || !x.m.follows()) && x.ops.ClockEpoch() == meta.reset.epoch {
 		meta.state.clockMS = max(meta.state.clockMS, min(nowMS, maxClockMS))
 	}
 	var results []*jobpb.Result
@@ -180,6 +192,9 @@ func (x *tx) entry(e Entry, nowMS int64) ([]*jobpb.Result, error) {
 // op applies one operation and fills in its result, which a follower discards. An
 // error is a failure of the machine, not of the operation.
 func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
+	if x.m.follows() && x.offStandby(x.ops.Number(), r) {
+		return nil
+	}
 	if err := job.CheckOp(op, x.limits()); err != nil {
 		return x.refuseInvalid(err, r)
 	}
@@ -349,6 +364,9 @@ func (x *tx) write() error {
 	}
 	x.writePending()
 	x.writeNamespaces()
+	if err := x.writeStandby(); err != nil {
+		return err
+	}
 	x.m.meta.state.topics = uint32(len(x.m.topics)) // there are at most job.MaxTopics
 	x.value = x.m.meta.state.append(x.value[:0])
 	must(x.batch.Set(keyState, x.value, nil))
@@ -372,6 +390,8 @@ func (m *Machine) publish(news []TopicChange) {
 	defer m.mu.Unlock()
 	m.public.applied = m.meta.applied()
 	m.public.clusterID = m.meta.clusterID
+	m.public.standby = m.meta.standby
+	m.following.Store(m.follows())
 	m.version.Store(m.meta.version)
 	m.migrating.Store(m.meta.migrating != nil)
 	if x.authChanged {

@@ -22,6 +22,7 @@
 //	database.go            the open store and the views that read from it
 //	snapshot.go            Stream, Receive, Install: a whole state to and from another node
 //	new_cluster.go         EnterCluster: a restored state, or that of the last node
+//	replace.go             Stage and Replace: a backup takes the place of the live state
 //	version.go             the cluster version, and raising it
 //	version_next.go        what the next release adds, in builds for tests of upgrades
 //	version_next_off.go    the same for every other build: nothing
@@ -58,6 +59,8 @@
 //	op_admission.go        make, use and revoke invitations; set who may become a member
 //	op_auth.go             put and delete a token of a client; set the mode
 //	op_namespace.go        put and delete a namespace
+//	op_follow_log.go       apply entries of the primary's log, on a standby
+//	op_promote_standby.go  end the mode of a standby
 //
 // Rules that several operations follow:
 //
@@ -74,6 +77,7 @@
 //	rule_push.go           which topics take jobs with a push_url
 //	rule_auth.go           what the principal of an operation may do
 //	rule_quota.go          what a namespace holds, and may hold
+//	rule_standby.go        what a standby takes from its primary's log, and what from its own
 //
 // Lists of jobs, and indexes in memory, which are caches only:
 //
@@ -104,6 +108,7 @@
 //	record_removed.go      nodes that were removed
 //	record_admission.go    who may become a member
 //	record_namespace.go    a namespace: its definition, and what it holds
+//	record_standby.go      what a standby remembers of its primary
 //	record_schedule.go     a schedule: its definition and its state
 //	record_read.go         reading records, and walking over a list
 //

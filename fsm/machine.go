@@ -32,6 +32,7 @@ type Machine struct {
 	nextSchedule atomic.Int64
 	version      atomic.Uint32 // the cluster's
 	migrating    atomic.Bool
+	following    atomic.Bool // it is a standby
 
 	// storeMu is held for reading while the store is in use by other
 	// goroutines, for writing while it is replaced.
@@ -61,11 +62,14 @@ type public struct {
 	applied   Applied // of the state alone
 	durable   durableMark
 	clusterID string
-	forgotten map[string]struct{}
-	removed   map[string]int64 // as memory.removed
-	admission *jobpb.Admission // as memory.admission
-	topics    map[string]TopicChange
-	schedules scheduleTimes
+	// replacedAt is the index at which a backup replaced the state; 0: none did.
+	replacedAt uint64
+	standby    *jobpb.StandbyState // replaced, never changed; nil: none
+	forgotten  map[string]struct{}
+	removed    map[string]int64 // as memory.removed
+	admission  *jobpb.Admission // as memory.admission
+	topics     map[string]TopicChange
+	schedules  scheduleTimes
 }
 
 // TopicChange is the state of a topic as far as it matters to Reserve.
@@ -151,6 +155,7 @@ func (m *Machine) reopen(path string) error {
 	m.broken = nil
 	m.version.Store(mem.meta.version)
 	m.migrating.Store(mem.meta.migrating != nil)
+	m.following.Store(m.follows())
 	m.nextDue.Store(m.earliest())
 	m.storeEffects()
 	m.nextSchedule.Store(m.public.schedules.earliest())

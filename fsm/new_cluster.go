@@ -8,6 +8,7 @@ import (
 
 	"tarry/auth"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // A state enters a new cluster when a backup is restored, or when the only node that is
@@ -32,6 +33,9 @@ type NewCluster struct {
 	// Restored is set for a state that comes from a backup: its reservations end, and its
 	// seqs skip those that the cluster it comes from may have given since.
 	Restored bool
+	// Standby is set for a state that comes from a backup and is to follow the cluster that it
+	// comes from: it stays as it is, and its position in that cluster's log is its last entry.
+	Standby bool
 	// ShiftMS, of a restored state, moves the clock and all instants that are counted from
 	// it: the state continues as if no time had passed since the backup. 0: time has passed.
 	ShiftMS int64
@@ -68,6 +72,9 @@ func (m *Machine) EnterCluster(c NewCluster) error {
 	if c.ID == "" || c.ID == m.ClusterID() {
 		return errors.New("a new cluster needs an id of its own")
 	}
+	if err := m.checkStandby(c); err != nil {
+		return err
+	}
 	if err := m.enterCluster(c); err != nil {
 		m.broken = fmt.Errorf("the state machine stopped: %w", err)
 		return m.broken
@@ -78,15 +85,28 @@ func (m *Machine) EnterCluster(c NewCluster) error {
 func (m *Machine) enterCluster(c NewCluster) error {
 	x := m.tx
 	x.replies = false
-	if c.Restored {
-		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS)); err != nil {
+	meta, from := &m.meta, m.Applied()
+	switch {
+	case c.Standby:
+		if err := x.dropInvitations(); err != nil {
+			return err
+		}
+		meta.standby = &jobpb.StandbyState{
+			Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: meta.clusterID, Index: from.Index, Term: from.Term,
+			SeenIndex: from.Index, CaughtUpMs: meta.state.clockMS, Promotions: meta.standby.GetPromotions(),
+		}
+		x.standbyChanged = true
+	case c.Restored:
+		if m.follows() { // a backup of a standby
+			x.endStandby()
+		}
+		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS, 0)); err != nil {
 			return err
 		}
 	}
 	if m.removed[c.NodeID] != 0 {
 		x.unrecordRemoval(c.NodeID)
 	}
-	meta := &m.meta
 	meta.state.index, meta.state.term = c.Index, c.Term
 	meta.clusterID = c.ID
 	must(x.batch.Set(keyCluster, []byte(c.ID), nil))
@@ -97,8 +117,32 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	return m.commit(&Changes{}, map[string]int{})
 }
 
-// restore ends the reservations of a state and moves its instants by shift.
-func (x *tx) restore(shift int64) error {
+// checkStandby returns an error if the state cannot become that of a standby.
+func (m *Machine) checkStandby(c NewCluster) error {
+	switch {
+	case !c.Standby:
+		return nil
+	case c.Restored || c.Behind:
+		return errors.New("a standby keeps its state as it is")
+	case m.follows():
+		return errors.New("the backup is of a standby: make one of its primary")
+	case m.meta.version < standbyVersion:
+		return fmt.Errorf("the backup was made at cluster version %d, and a standby needs %d: complete the upgrade of the primary, and make another backup", m.meta.version, standbyVersion)
+	case m.meta.clusterID == "":
+		return errors.New("the backup names no cluster")
+	}
+	return nil
+}
+
+// standbyVersion is the cluster version that has FollowLog.
+const standbyVersion = 2
+
+// afterGap returns the seq after those that another cluster may have given since.
+func afterGap(nextSeq uint64) uint64 { return min(nextSeq+seqGap, max(nextSeq, maxNextSeq)) }
+
+// restore ends the reservations of a state and moves its instants by shift. If generation is
+// not 0, it becomes that of every job: the tokens of all reservations before it are stale.
+func (x *tx) restore(shift int64, generation uint32) error {
 	meta := &x.m.meta
 	// Its consumers are those of the old cluster.
 	x.dropPending()
@@ -110,7 +154,7 @@ func (x *tx) restore(shift int64) error {
 			return err
 		}
 	}
-	meta.state.nextSeq = min(meta.state.nextSeq+seqGap, max(meta.state.nextSeq, maxNextSeq))
+	meta.state.nextSeq = afterGap(meta.state.nextSeq)
 	meta.state.clockMS = min(meta.state.clockMS+shift, maxClockMS)
 	for _, t := range x.m.topics {
 		x.touch(t) // fills its bucket
@@ -124,7 +168,7 @@ func (x *tx) restore(shift int64) error {
 	for next := uint64(1); ; {
 		done, err := x.eachJob(next, meta.state.nextSeq, newClusterStep, func(rec *record) error {
 			next = rec.seq + 1
-			return x.restoreJob(rec, shift)
+			return x.restoreJob(rec, shift, generation)
 		})
 		if err != nil {
 			return err
@@ -180,7 +224,7 @@ func (t *topic) shift(by int64) {
 }
 
 // restoreJob ends the reservation of a job, as if it had expired, and moves its instants.
-func (x *tx) restoreJob(rec *record, shift int64) error {
+func (x *tx) restoreJob(rec *record, shift int64, generation uint32) error {
 	t, err := x.topicOf(rec)
 	if err != nil {
 		return err
@@ -197,9 +241,16 @@ func (x *tx) restoreJob(rec *record, shift int64) error {
 			return err
 		}
 	}
+	fences := generation != 0 && list != listEnded
+	if fences {
+		rec.status.generation, rec.status.timedOut = generation, false
+	}
 	// An instant that the producer named does not move.
 	named := list == listDelayed && rec.spec.dueRequest != 0 && rec.status.dueMS == rec.spec.dueMS
 	if shift == 0 || list == listDead || named {
+		if fences {
+			x.save(rec)
+		}
 		return nil
 	}
 	return x.move(t, rec, list, list, func(s *jobStatus) {

@@ -54,7 +54,7 @@ func (x *tx) advanceAt(op *jobpb.AdvanceAt, r *jobpb.Result) error {
 	if err != nil {
 		return err
 	}
-	p := pendingAdvance{at: op.AtMs, term: meta.state.term, op: encoded}
+	p := pendingAdvance{at: op.AtMs, term: x.term, op: encoded}
 	at, _ := slices.BinarySearchFunc(meta.pending, p.at+1, func(q pendingAdvance, instant int64) int { return cmp.Compare(q.at, instant) })
 	meta.pending = slices.Insert(meta.pending, at, p)
 	x.pendingChanged = true
@@ -128,7 +128,7 @@ func (m *Machine) TakeEffect(untilMS int64, term, epoch uint64) (Changes, error)
 		return Changes{}, m.broken
 	}
 	var changes Changes
-	if m.meta.reset.epoch == epoch {
+	if m.meta.reset.epoch == epoch && !m.follows() { // a standby's follow the primary's entries
 		m.tx.replies = true
 		changed := make(map[string]int)
 		err := m.takeEffects(&changes, changed, func(p pendingAdvance) bool { return p.at <= untilMS && p.term == term })
@@ -145,7 +145,7 @@ func (m *Machine) TakeEffect(untilMS int64, term, epoch uint64) (Changes, error)
 }
 
 // NextEffect returns the instant, in Unix milliseconds, at which the next AdvanceAt takes
-// effect; 0: there is none.
+// effect; 0: there is none, or they follow the primary's entries.
 func (m *Machine) NextEffect() int64 { return m.nextEffect.Load() }
 
 // LastEffect returns the instant of the last one; 0: there is none.
@@ -154,7 +154,7 @@ func (m *Machine) LastEffect() int64 { return m.lastEffect.Load() }
 // storeEffects publishes the instants.
 func (m *Machine) storeEffects() {
 	var next, last int64
-	if pending := m.meta.pending; len(pending) > 0 {
+	if pending := m.meta.pending; len(pending) > 0 && !m.follows() {
 		next, last = pending[0].at, pending[len(pending)-1].at
 	}
 	m.nextEffect.Store(next)

@@ -178,7 +178,7 @@ func (x *tx) handOut(t *topic, rec *record, from listKind, lasts int64, consumer
 		s.timedOut = false
 		s.attempts++
 		s.reserves++
-		s.generation++
+		s.generation = max(s.generation, x.m.meta.generationFloor()) + 1
 		if s.generation == 0 {
 			s.generation = 1 // 0 means no token
 		}

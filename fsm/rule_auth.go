@@ -71,6 +71,8 @@ var rights = map[string]right{
 	"end_invitation": {onTopics: mayOperate, ofNode: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() != "" }},
 	"set_admission":  {onTopics: mayOperate},
 
+	"promote_standby": {onTopics: mayOperate},
+
 	"put_namespace":    {onTopics: mayChangeNamespaces},
 	"delete_namespace": {onTopics: mayChangeNamespaces},
 
@@ -84,6 +86,7 @@ var rights = map[string]right{
 	"forget_member": {node: true},
 	"admit_node":    {node: true},
 	"raise_version": {node: true},
+	"follow_log":    {node: true},
 	"reset_clock":   {node: true},
 }
 

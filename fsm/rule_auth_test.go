@@ -88,7 +88,10 @@ func rightCases() []rightCase {
 		{opEndInvitation("nothing", ""), needs{"": auth.Operate}},
 		{opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED), needs{"": auth.Operate}},
 
+		{opPromote(), needs{"": auth.Operate}},
+
 		{opAdvance(1), nil},
+		{followed("p", nil), nil},
 		{&jobpb.Op{Kind: &jobpb.Op_AdvanceAt{AdvanceAt: &jobpb.AdvanceAt{AtMs: 1, Advance: &jobpb.Advance{Max: 1}}}}, nil},
 		{opMigrate(1), nil},
 		{opMark("m"), nil},

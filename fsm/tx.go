@@ -31,6 +31,11 @@ type tx struct {
 
 	schedules map[string]*schedule // changed, those that are gone included; mostly nil
 
+	term     uint64           // of the entry being applied; a followed one has its primary's
+	nowMS    int64            // the time of that entry
+	followed bool             // it is one of the primary's
+	toFollow *jobpb.FollowLog // of the present entry; nil: none
+
 	caller *caller // of the running operation; nil: it may do everything
 
 	replies           bool
@@ -44,6 +49,7 @@ type tx struct {
 	dueRecorded       bool // due counts were moved to their records
 	planned           bool // the present add is of a scheduled run: it is spread even if it is due
 	pendingChanged    bool // meta.pending must be written
+	standbyChanged    bool // meta.standby must be written, and is not published yet
 	effects           []Effect
 	timeouts          []job.Timeout
 	marks             []string
@@ -75,7 +81,7 @@ func (x *tx) reset() {
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
 	x.marks, x.forgot, x.effects, x.timeouts = nil, nil, nil, nil
-	x.cluster, x.settingsChanged, x.clockSet, x.walkBegan, x.dueRecorded, x.pendingChanged, x.authChanged = false, false, false, false, false, false, false
+	x.cluster, x.settingsChanged, x.clockSet, x.walkBegan, x.dueRecorded, x.pendingChanged, x.authChanged, x.standbyChanged = false, false, false, false, false, false, false, false
 	x.schedules, x.namespacesChanged = nil, false
 }
 

@@ -54,6 +54,15 @@ func (v *View) Digest() (string, error) {
 		if err := pair(keyPending, appendPending(nil, m.pending)); err != nil {
 			return err
 		}
+		if m.standby != nil {
+			standby, err := appendStandby(nil, m.standby)
+			if err != nil {
+				return err
+			}
+			if err := pair(keyStandby, standby); err != nil {
+				return err
+			}
+		}
 		for _, space := range digestSpaces {
 			if err := v.scan(r, []byte{space}, []byte{space + 1}, pair); err != nil {
 				return err

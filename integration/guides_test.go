@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/internal/freeport"
+	"tarry/job"
 )
 
 const guides = "../docs/guides"
@@ -82,6 +83,7 @@ func runGuide(t *testing.T, guide string) {
 	require.NoError(t, err)
 	receiver := fmt.Sprint("127.0.0.1:", port)
 	c := startCluster(t, 1, "--push-allow", receiver)
+	c.waitVersion(job.MaxVersion)
 	const end = "--- end of a block ---"
 	blocks := guideBlocks(t, guide)
 	var script strings.Builder
@@ -115,6 +117,11 @@ func runGuide(t *testing.T, guide string) {
 func TestTheBackupPageDoesWhatItShows(t *testing.T) {
 	t.Parallel()
 	runGuide(t, "../backup.md")
+}
+
+func TestTheStandbyPageDoesWhatItShows(t *testing.T) {
+	t.Parallel()
+	runGuide(t, "../standby.md")
 }
 
 func TestWhatAGuideMayLeaveOut(t *testing.T) {

@@ -32,6 +32,7 @@ const (
 	CodeTooManyTokens    Code = "too_many_tokens"    // the limit on tokens of clients
 	CodeQuorumWouldFail  Code = "quorum_would_fail"  // a removal that would break the quorum
 	CodeConflict         Code = "conflict"           // the request contradicts the cluster's state
+	CodeLogTruncated     Code = "log_truncated"      // the log has not the entries any more that a standby needs
 
 	// The request is valid, but the cluster did not accept it. Nothing was done.
 	CodeNotApplied   Code = "not_applied"   // no leader, transfer in progress, node draining
@@ -41,6 +42,7 @@ const (
 	CodeOverloaded   Code = "overloaded"    // a bound on waiting work is reached
 	CodeRateLimited  Code = "rate_limited"  // a limit of the token on this node
 	CodeDiskLow      Code = "disk_low"      // adds are refused until disks have free space
+	CodeStandby      Code = "standby"       // the cluster is a standby: it only follows its primary
 
 	// It may or may not have been done.
 	CodeUnknown Code = "unknown"
@@ -168,6 +170,7 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_FORBIDDEN:          CodeForbidden,
 	jobpb.Code_TOO_MANY_TOKENS:    CodeTooManyTokens,
 	jobpb.Code_OVER_QUOTA:         CodeOverQuota,
+	jobpb.Code_STANDBY:            CodeStandby,
 }
 
 // CodeOfResult returns the Code of a result's code; empty for OK.

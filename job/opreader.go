@@ -54,6 +54,9 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 // jobpb.Op.
 func (r *OpReader) Number() uint64 { return r.number }
 
+// Alone reports whether the operation that Next has returned is the only one.
+func (r *OpReader) Alone() bool { return r.read == 1 && len(r.rest) == 0 }
+
 // ClockEpoch returns the epoch of the entry's clock.
 func (r *OpReader) ClockEpoch() uint64 { return r.epoch }
 

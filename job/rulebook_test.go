@@ -309,6 +309,13 @@ func leaderRules() []checked {
 			{func(op *jobpb.Op) { op.GetMigrate().Max = 0 }, "max", "is 0; it must be between 1 and 10000"},
 			{func(op *jobpb.Op) { op.GetMigrate().Max = MaxMigrate + 1 }, "max", "is 10001"},
 		}},
+		{&jobpb.Op{Kind: &jobpb.Op_FollowLog{FollowLog: &jobpb.FollowLog{Primary: "p", Entries: []*jobpb.FollowedEntry{{Index: 7, Term: 1}, {Index: 8, Term: 1}}}}}, []rule{
+			{func(op *jobpb.Op) { op.GetFollowLog().Primary = "" }, "primary", "is missing"},
+			{func(op *jobpb.Op) { op.GetFollowLog().Entries = make([]*jobpb.FollowedEntry, MaxFollowEntries+1) }, "entries", "has 4097 items; the limit is 4096"},
+			{func(op *jobpb.Op) { op.GetFollowLog().Entries[0].Index = 0 }, "entries[0].index", "is 0; the entries must be in order"},
+			{func(op *jobpb.Op) { op.GetFollowLog().Entries[1].Index = 9 }, "entries[1].index", "is 9; the entries must be in order"},
+		}},
+		{&jobpb.Op{Kind: &jobpb.Op_PromoteStandby{PromoteStandby: &jobpb.PromoteStandby{}}}, nil},
 		{&jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: "c"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetSetCluster().ClusterId = "" }, "cluster_id", "missing or empty"},
 		}},

@@ -179,8 +179,59 @@ func (o *Operator) Backup(_ context.Context, to io.Writer, b job.BackupOptions) 
 	if o.Err != nil {
 		return o.Err
 	}
-	_, err := fmt.Fprintf(to, "a backup at %d bytes a second, stale %t\n", b.Rate, b.Stale)
+	since := ""
+	if b.Base != nil {
+		since = fmt.Sprintf(", since %s with %d files of the store %s", b.Base.ID, len(b.Base.Files), b.Base.Store)
+	}
+	_, err := fmt.Fprintf(to, "a backup at %d bytes a second, stale %t%s\n", b.Rate, b.Stale, since)
 	return err
+}
+
+// Restore implements api.Operator. It takes any text for a backup.
+func (o *Operator) Restore(_ context.Context, from io.Reader, r job.RestoreOptions) (job.Replaced, error) {
+	text, err := io.ReadAll(from)
+	if err != nil {
+		return job.Replaced{}, err
+	}
+	if err := o.call("restore", string(text), fmt.Sprintf("%+v", r)); err != nil {
+		return job.Replaced{}, err
+	}
+	at := time.UnixMilli(1_700_000_000_000)
+	done := job.Replaced{
+		BackupCluster: "k3vq", BackupIndex: 17, BackupTime: at.Add(-24 * time.Hour), Index: 43,
+		Before: job.JobCounts{Topics: 2, Delayed: 3, Ready: 4, Reserved: 1}, After: job.JobCounts{Topics: 1, Delayed: 3, Ready: 2}, Tokens: 1,
+	}
+	if r.DryRun {
+		done.Index = 0
+	}
+	return done, nil
+}
+
+// Log implements api.Operator. Its log is a text.
+func (o *Operator) Log(_ context.Context, to job.LogWriter, l job.LogOptions) error {
+	if o.Err != nil {
+		return o.Err
+	}
+	if _, err := fmt.Fprintf(to, "the log of %s after %d of term %d\n", l.ClusterID, l.After, l.Term); err != nil {
+		return err
+	}
+	return to.Flush()
+}
+
+// following is a standby that is 3 entries behind.
+var following = job.Standby{
+	Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: "k3vq7zr2", Index: 48_210, Term: 3, PrimaryIndex: 48_213,
+	LastContactMS: 1_700_000_000_400, CaughtUpMS: 1_700_000_000_000, NowMS: 1_700_000_000_500, Connected: true, Source: "http://n1:7300",
+}
+
+// Standby implements api.Operator.
+func (o *Operator) Standby(context.Context) (job.Standby, error) { return following, o.Err }
+
+// PromoteStandby implements api.Operator.
+func (o *Operator) PromoteStandby(_ context.Context, force bool) (job.Standby, error) {
+	s := following
+	s.Connected, s.Source = false, ""
+	return s, o.call("promote", strconv.FormatBool(force))
 }
 
 // ScheduledBackups implements api.Operator.

@@ -82,6 +82,9 @@ type Config struct {
 	ProposeForget    func(ctx context.Context, serverID, nodeID string) error
 	ProposeAdmit     func(ctx context.Context, nodeID string) error
 	ProposeVersion   func(ctx context.Context, to uint32) error
+	// Standby reports whether the cluster is a standby, whose version is that of its primary;
+	// nil: it is not.
+	Standby func() bool
 	// ProposeUse records that a server uses an invitation. The error has CodeNotFound or
 	// CodeConditionFailed if it must not.
 	ProposeUse func(ctx context.Context, invitation, serverID string) error

@@ -43,7 +43,9 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	}
 	state := l.autopilot.GetState()
 	h := job.Health{FailureTolerance: state.FailureTolerance, ClusterVersion: m.cfg.ClusterVersion()}
-	_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, l.offers.all(m.configuration().Servers))
+	if m.cfg.Standby == nil || !m.cfg.Standby() {
+		_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, l.offers.all(m.configuration().Servers))
+	}
 	if len(state.Servers) == 0 {
 		h.Reasons = append(h.Reasons, "the leader is new and has not asked the members yet")
 	}

@@ -86,7 +86,7 @@ func raiseTo(present uint32, self job.Versions, offers map[raft.ServerID]offer) 
 
 // raiseVersion raises the cluster version if that is possible now.
 func (m *Membership) raiseVersion(ctx context.Context) error {
-	if m.cfg.Runs.Max <= m.cfg.ClusterVersion() {
+	if m.cfg.Runs.Max <= m.cfg.ClusterVersion() || m.cfg.Standby != nil && m.cfg.Standby() {
 		return nil
 	}
 	end, err := m.beginChange(ctx)
@@ -121,6 +121,20 @@ func (m *Membership) raiseVersion(ctx context.Context) error {
 	}
 	m.cfg.Logger.Info("the cluster version was raised; older releases cannot run this cluster's data any more", "version", to)
 	return nil
+}
+
+// AllRun returns the highest version that all members are known to run, on the leader; at least
+// the cluster's own.
+func (m *Membership) AllRun() uint32 {
+	l := m.leadership.Load()
+	if l == nil {
+		return m.cfg.ClusterVersion()
+	}
+	most := m.cfg.Runs.Max
+	for _, o := range l.offers.all(m.configuration().Servers) {
+		most = min(most, o.runs.Max)
+	}
+	return max(most, m.cfg.ClusterVersion())
 }
 
 // checkVersion returns an error when a node that would join cannot run the cluster's

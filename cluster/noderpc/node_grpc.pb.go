@@ -29,6 +29,7 @@ const (
 	Node_FinishAndReserve_FullMethodName = "/tarry.node.v1.Node/FinishAndReserve"
 	Node_Read_FullMethodName             = "/tarry.node.v1.Node/Read"
 	Node_Verify_FullMethodName           = "/tarry.node.v1.Node/Verify"
+	Node_Standby_FullMethodName          = "/tarry.node.v1.Node/Standby"
 	Node_Digest_FullMethodName           = "/tarry.node.v1.Node/Digest"
 )
 
@@ -51,6 +52,8 @@ type NodeClient interface {
 	Read(ctx context.Context, in *jobpb.Read, opts ...grpc.CallOption) (*jobpb.ReadResult, error)
 	// Verify has the leader compare the digests of all members.
 	Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error)
+	// Standby returns what the leader of a standby knows of it.
+	Standby(ctx context.Context, in *StandbyRequest, opts ...grpc.CallOption) (*StandbyResponse, error)
 	// Digest returns the node's state digest at a mark in the log. It blocks
 	// until the node has reached the mark and computed it.
 	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
@@ -117,6 +120,16 @@ func (c *nodeClient) Verify(ctx context.Context, in *VerifyRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *nodeClient) Standby(ctx context.Context, in *StandbyRequest, opts ...grpc.CallOption) (*StandbyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StandbyResponse)
+	err := c.cc.Invoke(ctx, Node_Standby_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *nodeClient) Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DigestResponse)
@@ -146,6 +159,8 @@ type NodeServer interface {
 	Read(context.Context, *jobpb.Read) (*jobpb.ReadResult, error)
 	// Verify has the leader compare the digests of all members.
 	Verify(context.Context, *VerifyRequest) (*VerifyResponse, error)
+	// Standby returns what the leader of a standby knows of it.
+	Standby(context.Context, *StandbyRequest) (*StandbyResponse, error)
 	// Digest returns the node's state digest at a mark in the log. It blocks
 	// until the node has reached the mark and computed it.
 	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
@@ -173,6 +188,9 @@ func (UnimplementedNodeServer) Read(context.Context, *jobpb.Read) (*jobpb.ReadRe
 }
 func (UnimplementedNodeServer) Verify(context.Context, *VerifyRequest) (*VerifyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Verify not implemented")
+}
+func (UnimplementedNodeServer) Standby(context.Context, *StandbyRequest) (*StandbyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Standby not implemented")
 }
 func (UnimplementedNodeServer) Digest(context.Context, *DigestRequest) (*DigestResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Digest not implemented")
@@ -277,6 +295,24 @@ func _Node_Verify_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Node_Standby_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StandbyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServer).Standby(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Node_Standby_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServer).Standby(ctx, req.(*StandbyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Node_Digest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DigestRequest)
 	if err := dec(in); err != nil {
@@ -317,6 +353,10 @@ var Node_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Verify",
 			Handler:    _Node_Verify_Handler,
+		},
+		{
+			MethodName: "Standby",
+			Handler:    _Node_Standby_Handler,
 		},
 		{
 			MethodName: "Digest",

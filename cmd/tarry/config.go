@@ -57,6 +57,7 @@ type serverConfig struct {
 	Insecure           bool
 	Join               string
 	JoinInvitationFile string
+	Follow             followFlags
 	BootstrapExpect    int
 	MaxBodyBytes       int
 	CacheBytes         int64
@@ -128,6 +129,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 		c.BootstrapExpect = int(n)
 		return nil
 	})
+	c.Follow.flags(fs)
 	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
 	fs.Func("log-store", fmt.Sprintf("`library` that keeps the Raft log: %s, which is faster, or %s, one file that its tools can read; chosen when the data directory is made and kept with it; default: %s for a new directory (docs/operations.md)", logstore.RaftWAL, logstore.RaftBoltDB, logstore.DefaultKind), func(text string) error {
 		return c.LogStore.UnmarshalText([]byte(text))

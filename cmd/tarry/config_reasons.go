@@ -36,6 +36,12 @@ var flagGroups = []flagGroup{
 	{"The cluster", []flagReason{
 		{"join", "a list of up to 64 `host:port`", "Without it the node is a cluster of its own."},
 		{"join-invitation-file", "the path of a file with mode 0600", "A cluster takes in any node that finds it, until `tarry cluster admission invited`. Then a node without a certificate needs an invitation. It may be deleted once the node is a member."},
+		{"follow", "a list of URLs or `host:port`", "Most clusters are nobody's standby."},
+		{"follow-token-file", "the path of a file with a token", "A primary without tokens needs none."},
+		{"follow-token-over-http", "`true` or `false`", "The token lets its holder read everything."},
+		{"follow-tls-ca", "the path of a PEM file", "Certificates of public authorities need none."},
+		{"follow-tls-cert", "the path of a PEM file", "Few nodes ask their clients for a certificate."},
+		{"follow-tls-key", "the path of a PEM file", "As above."},
 		{"bootstrap-expect", "0 to 9", "With `--join` the safe default is 0: a node that finds nobody waits. If it formed a cluster of its own, two clusters could accept jobs side by side."},
 		{"non-voter", "`true` or `false`; `true` only with `--join`", "Each voter makes the cluster able to survive more; a node that is to spare them reads, or to stand by, is the exception."},
 		{"hold-version", "`true` or `false`", "After an upgrade the new features should become usable without another step. Set it while you may want to go back."},

@@ -17,6 +17,7 @@ import (
 	"tarry/api/clienttls"
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/nodetls"
+	"tarry/cluster/standby"
 	"tarry/internal/certs"
 )
 
@@ -89,6 +90,7 @@ type secured struct {
 	*certificates
 	gossip          *gossipkeys.Ring // nil: there are none
 	nodes           nodetls.Config
+	primary         standby.Source // that this node follows; nil: none
 	http, beanstalk func(net.Listener) net.Listener
 }
 
@@ -104,6 +106,9 @@ func (c *serverConfig) openTLS(log *slog.Logger) (s secured, err error) {
 		return s, err
 	}
 	s.certificates.secrets = c.secrets
+	if s.primary, err = c.Follow.source(); err != nil {
+		return s, err
+	}
 	if s.http, err = c.HTTPTLS.open("http", api.PlainOnTLS(), s.certificates); err != nil {
 		return s, err
 	}

@@ -118,7 +118,7 @@ func (cfg *serverConfig) nodeConfig(secure secured, files openFiles, log *slog.L
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.seeds(), JoinInvitationFile: cfg.JoinInvitationFile, BootstrapExpect: cfg.expect(),
-		CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, NonVoter: cfg.NonVoter, HoldVersion: cfg.HoldVersion, Logger: log,
+		Follow: secure.primary, CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, NonVoter: cfg.NonVoter, HoldVersion: cfg.HoldVersion, Logger: log,
 		Backups: cfg.Backups.schedule(), LogStore: cfg.LogStore, GossipKeys: secure.gossip, GossipVerify: cfg.GossipVerify,
 		Fatal: func(err error) { os.Exit(stopCode(err, log)) },
 	}

@@ -305,6 +305,7 @@ const (
 	Code_FORBIDDEN          Code = 21 // nothing allows it to its principal
 	Code_TOO_MANY_TOKENS    Code = 22 // the limit on tokens of clients is reached
 	Code_OVER_QUOTA         Code = 26 // a quota of the namespace is reached
+	Code_STANDBY            Code = 30 // the cluster is a standby: its state changes only by what its primary did
 )
 
 // Enum value maps for Code.
@@ -329,6 +330,7 @@ var (
 		21: "FORBIDDEN",
 		22: "TOO_MANY_TOKENS",
 		26: "OVER_QUOTA",
+		30: "STANDBY",
 	}
 	Code_value = map[string]int32{
 		"OK":                 0,
@@ -350,6 +352,7 @@ var (
 		"FORBIDDEN":          21,
 		"TOO_MANY_TOKENS":    22,
 		"OVER_QUOTA":         26,
+		"STANDBY":            30,
 	}
 )
 
@@ -714,6 +717,8 @@ type Op struct {
 	//	*Op_PutNamespace
 	//	*Op_DeleteNamespace
 	//	*Op_ImportJob
+	//	*Op_FollowLog
+	//	*Op_PromoteStandby
 	Kind isOp_Kind `protobuf_oneof:"kind"`
 	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
 	// what the anonymous rules allow. A Reserve has it itself.
@@ -1101,6 +1106,24 @@ func (x *Op) GetImportJob() *ImportJob {
 	return nil
 }
 
+func (x *Op) GetFollowLog() *FollowLog {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_FollowLog); ok {
+			return x.FollowLog
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPromoteStandby() *PromoteStandby {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_PromoteStandby); ok {
+			return x.PromoteStandby
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetPrincipal() string {
 	if x != nil {
 		return x.Principal
@@ -1264,6 +1287,14 @@ type Op_ImportJob struct {
 	ImportJob *ImportJob `protobuf:"bytes,39,opt,name=import_job,json=importJob,proto3,oneof"`
 }
 
+type Op_FollowLog struct {
+	FollowLog *FollowLog `protobuf:"bytes,41,opt,name=follow_log,json=followLog,proto3,oneof"`
+}
+
+type Op_PromoteStandby struct {
+	PromoteStandby *PromoteStandby `protobuf:"bytes,42,opt,name=promote_standby,json=promoteStandby,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1339,6 +1370,10 @@ func (*Op_PutNamespace) isOp_Kind() {}
 func (*Op_DeleteNamespace) isOp_Kind() {}
 
 func (*Op_ImportJob) isOp_Kind() {}
+
+func (*Op_FollowLog) isOp_Kind() {}
+
+func (*Op_PromoteStandby) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -6653,12 +6688,12 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\"_\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\x1a\x17job/jobpb/standby.proto\"_\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\x8f\x10\n" +
+	"clockEpoch\"\x8a\x11\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6707,7 +6742,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\rput_namespace\x18% \x01(\v2\x16.tarry.v1.PutNamespaceH\x00R\fputNamespace\x12F\n" +
 	"\x10delete_namespace\x18& \x01(\v2\x19.tarry.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x124\n" +
 	"\n" +
-	"import_job\x18' \x01(\v2\x13.tarry.v1.ImportJobH\x00R\timportJob\x12\x1c\n" +
+	"import_job\x18' \x01(\v2\x13.tarry.v1.ImportJobH\x00R\timportJob\x124\n" +
+	"\n" +
+	"follow_log\x18) \x01(\v2\x13.tarry.v1.FollowLogH\x00R\tfollowLog\x12C\n" +
+	"\x0fpromote_standby\x18* \x01(\v2\x18.tarry.v1.PromoteStandbyH\x00R\x0epromoteStandby\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
@@ -7255,7 +7293,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"LateFinish\x12\x16\n" +
 	"\x12LATE_FINISH_ACCEPT\x10\x00\x12\x16\n" +
-	"\x12LATE_FINISH_REFUSE\x10\x01*\xdc\x02\n" +
+	"\x12LATE_FINISH_REFUSE\x10\x01*\xe9\x02\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -7278,7 +7316,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tFORBIDDEN\x10\x15\x12\x13\n" +
 	"\x0fTOO_MANY_TOKENS\x10\x16\x12\x0e\n" +
 	"\n" +
-	"OVER_QUOTA\x10\x1a*.\n" +
+	"OVER_QUOTA\x10\x1a\x12\v\n" +
+	"\aSTANDBY\x10\x1e*.\n" +
 	"\aOverlap\x12\x11\n" +
 	"\rOVERLAP_ALLOW\x10\x00\x12\x10\n" +
 	"\fOVERLAP_SKIP\x10\x01*9\n" +
@@ -7390,9 +7429,11 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*PutInvitation)(nil),   // 76: tarry.v1.PutInvitation
 	(*EndInvitation)(nil),   // 77: tarry.v1.EndInvitation
 	(*SetAdmission)(nil),    // 78: tarry.v1.SetAdmission
-	(*Token)(nil),           // 79: tarry.v1.Token
-	(*AuthSettings)(nil),    // 80: tarry.v1.AuthSettings
-	(*Namespace)(nil),       // 81: tarry.v1.Namespace
+	(*FollowLog)(nil),       // 79: tarry.v1.FollowLog
+	(*PromoteStandby)(nil),  // 80: tarry.v1.PromoteStandby
+	(*Token)(nil),           // 81: tarry.v1.Token
+	(*AuthSettings)(nil),    // 82: tarry.v1.AuthSettings
+	(*Namespace)(nil),       // 83: tarry.v1.Namespace
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -7434,92 +7475,94 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	50,  // 36: tarry.v1.Op.put_namespace:type_name -> tarry.v1.PutNamespace
 	51,  // 37: tarry.v1.Op.delete_namespace:type_name -> tarry.v1.DeleteNamespace
 	15,  // 38: tarry.v1.Op.import_job:type_name -> tarry.v1.ImportJob
-	1,   // 39: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	40,  // 40: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 41: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 42: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 43: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	16,  // 44: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	14,  // 45: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
-	19,  // 46: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	17,  // 47: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	17,  // 48: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	19,  // 49: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 50: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	21,  // 51: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 52: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	20,  // 53: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 54: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 55: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 56: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	19,  // 57: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	18,  // 58: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 59: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	40,  // 60: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	25,  // 61: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 62: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	39,  // 63: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	64,  // 64: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	25,  // 65: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 66: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 67: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 68: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 69: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 70: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	29,  // 71: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 72: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 73: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 74: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 75: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 76: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	37,  // 77: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	40,  // 78: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	38,  // 79: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	39,  // 80: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	17,  // 81: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 82: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	37,  // 83: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	37,  // 84: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 85: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 86: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	45,  // 87: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	27,  // 88: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	79,  // 89: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	80,  // 90: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	81,  // 91: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
-	5,   // 92: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 93: tarry.v1.Result.state:type_name -> tarry.v1.State
-	63,  // 94: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	60,  // 95: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	59,  // 96: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	20,  // 97: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	38,  // 98: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	61,  // 99: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	59,  // 100: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 101: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	16,  // 102: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 103: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 104: tarry.v1.Job.state:type_name -> tarry.v1.State
-	16,  // 105: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	65,  // 106: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 107: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 108: tarry.v1.Event.state:type_name -> tarry.v1.State
-	20,  // 109: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 110: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 111: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 112: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	68,  // 113: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	72,  // 114: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	74,  // 115: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 116: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 117: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	68,  // 118: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	73,  // 119: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	120, // [120:120] is the sub-list for method output_type
-	120, // [120:120] is the sub-list for method input_type
-	120, // [120:120] is the sub-list for extension type_name
-	120, // [120:120] is the sub-list for extension extendee
-	0,   // [0:120] is the sub-list for field type_name
+	79,  // 39: tarry.v1.Op.follow_log:type_name -> tarry.v1.FollowLog
+	80,  // 40: tarry.v1.Op.promote_standby:type_name -> tarry.v1.PromoteStandby
+	1,   // 41: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	40,  // 42: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 43: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 44: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 45: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	16,  // 46: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	14,  // 47: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
+	19,  // 48: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	17,  // 49: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	17,  // 50: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	19,  // 51: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 52: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	21,  // 53: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 54: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	20,  // 55: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 56: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 57: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 58: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	19,  // 59: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	18,  // 60: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 61: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	40,  // 62: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	25,  // 63: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 64: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	39,  // 65: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	64,  // 66: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	25,  // 67: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 68: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 69: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 70: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 71: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 72: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	29,  // 73: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 74: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 75: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 76: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 77: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 78: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	37,  // 79: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	40,  // 80: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	38,  // 81: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	39,  // 82: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	17,  // 83: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 84: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	37,  // 85: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	37,  // 86: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 87: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 88: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	45,  // 89: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	27,  // 90: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	81,  // 91: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	82,  // 92: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	83,  // 93: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
+	5,   // 94: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 95: tarry.v1.Result.state:type_name -> tarry.v1.State
+	63,  // 96: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	60,  // 97: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	59,  // 98: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	20,  // 99: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	38,  // 100: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	61,  // 101: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	59,  // 102: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 103: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	16,  // 104: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 105: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 106: tarry.v1.Job.state:type_name -> tarry.v1.State
+	16,  // 107: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	65,  // 108: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 109: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 110: tarry.v1.Event.state:type_name -> tarry.v1.State
+	20,  // 111: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 112: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 113: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 114: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	68,  // 115: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	72,  // 116: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	74,  // 117: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 118: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 119: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	68,  // 120: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	73,  // 121: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	122, // [122:122] is the sub-list for method output_type
+	122, // [122:122] is the sub-list for method input_type
+	122, // [122:122] is the sub-list for extension type_name
+	122, // [122:122] is the sub-list for extension extendee
+	0,   // [0:122] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7530,6 +7573,7 @@ func file_job_jobpb_command_proto_init() {
 	file_job_jobpb_admission_proto_init()
 	file_job_jobpb_auth_proto_init()
 	file_job_jobpb_namespace_proto_init()
+	file_job_jobpb_standby_proto_init()
 	file_job_jobpb_command_proto_msgTypes[1].OneofWrappers = []any{
 		(*Op_Add)(nil),
 		(*Op_Reserve)(nil),
@@ -7569,6 +7613,8 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_PutNamespace)(nil),
 		(*Op_DeleteNamespace)(nil),
 		(*Op_ImportJob)(nil),
+		(*Op_FollowLog)(nil),
+		(*Op_PromoteStandby)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[10].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}

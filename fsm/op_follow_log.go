@@ -1,0 +1,138 @@
+package fsm
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"tarry/job/jobpb"
+)
+
+// A standby applies the entries of its primary's log as the primary did: with their times and
+// terms, in their order, without a gap. So the state is the primary's at the same entry, except
+// for what belongs to the cluster itself (rule_standby.go). The entries are in operations of the
+// standby's own log, whose entries have no time while it follows.
+//
+// The entries of one FollowLog may need several batches. A batch that is not the last has the
+// index of the entry before it, and the position in the primary's log: after a crash the
+// FollowLog is applied again, and what was applied of it is skipped.
+
+func init() {
+	otherOps["follow_log"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.followLog(op.GetFollowLog(), r) }
+}
+
+// followLog checks a FollowLog. Machine.follow applies it, after the entry that has it.
+func (x *tx) followLog(op *jobpb.FollowLog, r *jobpb.Result) error {
+	s := x.m.meta.standby
+	switch {
+	case !x.m.follows():
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "this cluster is not a standby")
+	case op.Primary != s.Primary:
+		return x.refuse(r, jobpb.Code_CLUSTER_MISMATCH, "the standby follows cluster %q, not %q", s.Primary, op.Primary)
+	case !x.ops.Alone():
+		return x.refuse(r, jobpb.Code_INVALID, "the entries of a primary come alone in an entry")
+	}
+	if len(op.Entries) > 0 {
+		if first := op.Entries[0]; first.Index > s.Index+1 {
+			return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the standby has entry %d, and entry %d would leave a gap", s.Index, first.Index)
+		}
+	}
+	for _, e := range op.Entries {
+		if e.Index > s.Index && e.Term < s.Term {
+			return x.refuse(r, jobpb.Code_CONDITION_FAILED, "entry %d has term %d, which is before the term %d of entry %d", e.Index, e.Term, s.Term, s.Index)
+		}
+	}
+	x.toFollow = op
+	return nil
+}
+
+// follow applies the FollowLog of the entry e, if it has one. before is the point of the state
+// before e.
+func (m *Machine) follow(before Entry, e Entry, changes *Changes, changed map[string]int) error {
+	x := m.tx
+	op := x.toFollow
+	if op == nil {
+		return nil
+	}
+	x.toFollow = nil
+	replies := x.replies
+	x.replies, x.followed = false, true // nobody here waits for the results
+	defer func() { x.replies, x.followed = replies, false }()
+
+	meta := &m.meta
+	meta.state.index, meta.state.term = before.Index, before.Term
+	for _, f := range op.Entries {
+		if f.Index <= meta.standby.Index {
+			continue
+		}
+		if err := m.followEntry(Entry{Index: f.Index, Term: f.Term, Data: f.Data}, changes, changed); err != nil {
+			return fmt.Errorf("the primary's entry %d: %w", f.Index, err)
+		}
+		x.setStandby(func(s *jobpb.StandbyState) { s.Index, s.Term = f.Index, f.Term })
+		if x.mustCommit() {
+			if err := m.commit(changes, changed); err != nil {
+				return err
+			}
+		}
+	}
+	x.setStandby(func(s *jobpb.StandbyState) {
+		s.SeenIndex, s.SeenMs, s.CaughtUpMs = max(s.SeenIndex, op.SeenIndex, s.Index), max(s.SeenMs, op.SeenMs), max(s.CaughtUpMs, op.CaughtUpMs)
+	})
+	meta.state.index, meta.state.term = e.Index, e.Term
+	return nil
+}
+
+// followEntry applies one entry of the primary's log.
+func (m *Machine) followEntry(e Entry, changes *Changes, changed map[string]int) error {
+	if len(e.Data) == 0 {
+		return nil // one of Raft's own, or a configuration of the primary
+	}
+	x := m.tx
+	nowMS, err := x.begin(e)
+	if err != nil {
+		return err
+	}
+	if err := m.takeEffects(changes, changed, func(p pendingAdvance) bool { return x.isDue(p, e, nowMS) }); err != nil {
+		return err
+	}
+	_, err = x.operations(e.Term, nowMS)
+	return err
+}
+
+// setStandby changes what is remembered of the primary. Other goroutines read the state that
+// was published.
+func (x *tx) setStandby(change func(*jobpb.StandbyState)) {
+	if !x.standbyChanged {
+		x.m.meta.standby, x.standbyChanged = proto.CloneOf(x.m.meta.standby), true
+	}
+	change(x.m.meta.standby)
+}
+
+func (x *tx) writeStandby() error {
+	if !x.standbyChanged {
+		return nil
+	}
+	b, err := appendStandby(nil, x.m.meta.standby)
+	if err != nil {
+		return err
+	}
+	must(x.batch.Set(keyStandby, b, nil))
+	return nil
+}
+
+// follows reports whether the state changes only by what the primary did.
+func (m *Machine) follows() bool {
+	return m.meta.standby.GetMode() == jobpb.StandbyMode_STANDBY_FOLLOWING
+}
+
+// Standby returns what the state remembers of its primary; nil: it never was a standby. The
+// caller must not change it.
+func (m *Machine) Standby() *jobpb.StandbyState {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.public.standby
+}
+
+// Follows reports whether the state is that of a standby, as of the last commit: it changes
+// only by what the primary did.
+func (m *Machine) Follows() bool { return m.following.Load() }

@@ -1,0 +1,45 @@
+package fsm
+
+import (
+	"tarry/job/jobpb"
+)
+
+func init() {
+	otherOps["promote_standby"] = func(x *tx, _ *jobpb.Op, r *jobpb.Result) error { return x.promoteStandby(r) }
+}
+
+// promoteStandby ends the mode of a standby. What was committed ahead is dropped: its consumers
+// wait at the primary. The primary may have done more than this state has. So the seqs that it
+// may have given since are skipped, and so are the generations of reservations (see
+// generationFloor). Reservations in the state are those of the primary, and go on: whoever holds
+// one can finish its job here, else it expires.
+func (x *tx) promoteStandby(r *jobpb.Result) error {
+	if !x.m.follows() {
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "this cluster is not a standby, or was promoted already")
+	}
+	x.endStandby()
+	return nil
+}
+
+func (x *tx) endStandby() {
+	meta := &x.m.meta
+	x.dropPending()
+	meta.state.nextSeq = afterGap(meta.state.nextSeq)
+	x.setStandby(func(s *jobpb.StandbyState) {
+		s.Mode, s.PromotedMs = jobpb.StandbyMode_STANDBY_PROMOTED, max(x.nowMS, x.clock(), 1)
+		s.Promotions++
+	})
+	x.cluster = true
+}
+
+// generationStep is how many generations of each job a promotion skips: more often than that
+// no job is reserved between the last entry that the standby has and the end of the primary.
+const generationStep = 1 << 24
+
+// generationFloor is below the generations of all reservations since the last promotion, or since
+// a backup last replaced the state. Those that the old primary gave since the standby's last entry,
+// and those of the state that was replaced, are below it. So their tokens never name a reservation
+// of this state.
+func (m *meta) generationFloor() uint32 {
+	return m.standby.GetPromotions()*generationStep + m.replaced.count*generationsOfOne
+}

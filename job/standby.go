@@ -1,0 +1,101 @@
+package job
+
+import (
+	"fmt"
+	"io"
+
+	"tarry/job/jobpb"
+)
+
+// MaxFollowEntries bounds the entries of the primary that one entry of a standby's log has.
+const MaxFollowEntries = 4096
+
+// checkFollowLog checks that the entries of the primary's log are in order and without a gap.
+func checkFollowLog(f *jobpb.FollowLog) error {
+	switch {
+	case f.Primary == "":
+		return Invalid("primary", "is missing")
+	case len(f.Entries) > MaxFollowEntries:
+		return Invalid("entries", "has %d items; the limit is %d", len(f.Entries), MaxFollowEntries)
+	}
+	for i, e := range f.Entries {
+		if e.GetIndex() == 0 || i > 0 && e.Index != f.Entries[i-1].GetIndex()+1 {
+			return Invalid(fmt.Sprintf("entries[%d].index", i), "is %d; the entries must be in order and without a gap", e.GetIndex())
+		}
+	}
+	return nil
+}
+
+// CheckFollowed checks that this release can apply an entry of another cluster's log, and
+// returns the highest cluster version that it raises to; 0: it raises none.
+func CheckFollowed(data []byte) (raises uint32, err error) {
+	r := new(OpReader)
+	if _, err := r.ReadEntry(data); err != nil {
+		return 0, err
+	}
+	for {
+		op, err := r.Next()
+		if err != nil || op == nil {
+			return raises, err
+		}
+		switch k := op.Kind.(type) {
+		case *jobpb.Op_RaiseVersion:
+			raises = max(raises, k.RaiseVersion.GetTo())
+		case *jobpb.Op_FollowLog, *jobpb.Op_PromoteStandby:
+			return 0, fmt.Errorf("%s: the cluster is a standby itself", KindOf(op))
+		}
+	}
+}
+
+// Standby is what is known of a standby cluster, as its leader sees it.
+type Standby struct {
+	Mode    jobpb.StandbyMode
+	Primary string // id of the cluster that it follows, or followed
+	// Index and Term are the last entry of the primary's log whose effects are in the state.
+	Index, Term uint64
+	// PrimaryIndex is how far the primary was at the last contact.
+	PrimaryIndex uint64
+	// LastContactMS is when that was, CaughtUpMS the last instant up to which everything that
+	// the primary had applied is here, both Unix milliseconds by the clock of the standby's
+	// leader; 0: unknown.
+	LastContactMS, CaughtUpMS int64
+	NowMS                     int64 // the present, by the same clock
+	PromotedMS                int64 // when it was promoted, Unix milliseconds; 0: it was not
+	// Connected: a node of the primary sends its log. Source is its address.
+	Connected bool
+	Source    string
+	// Problem is why it does not follow; empty: it does. Reseed is set if it can follow only
+	// after it was made again from a backup.
+	Problem string
+	Reseed  bool
+}
+
+// LagEntries is the number of entries of the primary's log that it is known to lack.
+func (s *Standby) LagEntries() uint64 {
+	if s.PrimaryIndex < s.Index {
+		return 0
+	}
+	return s.PrimaryIndex - s.Index
+}
+
+// LagSeconds is for how long entries of the primary may be missing: what was acknowledged
+// before that is here. -1: unknown.
+func (s *Standby) LagSeconds() float64 {
+	if s.CaughtUpMS == 0 {
+		return -1
+	}
+	return float64(max(0, s.NowMS-s.CaughtUpMS)) / 1000
+}
+
+// LogOptions is which part of the log a reader wants.
+type LogOptions struct {
+	ClusterID string // whose log it is
+	// After and Term are the last entry that the reader has.
+	After, Term uint64
+}
+
+// LogWriter takes a stream of the log. Flush sends what was written.
+type LogWriter interface {
+	io.Writer
+	Flush() error
+}
