@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"time"
 
 	"tarry/invitation"
@@ -100,6 +101,9 @@ func (s *server) invite(x *call) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkInvited(x, q.Node.v); err != nil {
+		return err
+	}
 	var id [invitationIDBytes]byte
 	rand.Read(id[:]) // never fails
 	secret, err := invitation.Generate(rand.Reader, hex.EncodeToString(id[:]))
@@ -119,6 +123,24 @@ func (s *server) invite(x *call) error {
 	x.json.textUnlessEmpty("node", q.Node.v)
 	x.json.timestamp("expires_at", r.DueMs)
 	x.json.endObject()
+	return nil
+}
+
+// checkInvited refuses an invitation for a node that is a member, unless that is down: it may have
+// lost its data and come back as another server.
+func (s *server) checkInvited(x *call, node string) error {
+	if node == "" {
+		return nil
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	members, err := s.Operator.Members(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(members, func(m job.Member) bool { return m.ID == node && m.Alive }) {
+		return job.Errorf(job.CodeConflict, "node %.40q is a member of this cluster and is alive: it needs no invitation; choose another id for a new node", node).In("node")
+	}
 	return nil
 }
 

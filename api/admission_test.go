@@ -67,6 +67,14 @@ func TestAnInvitationIsShownOnceAndRevoked(t *testing.T) {
 	refused(t, r.do("DELETE", "/v1/cluster/invitations/UPPER", ""), 400, job.CodeInvalid, "id")
 }
 
+// A member that is down may have lost its data.
+func TestNoInvitationIsMadeForAMemberThatIsAlive(t *testing.T) {
+	r := newRig(t)
+	refused(t, r.do("POST", "/v1/cluster/invitations", `{"node":"n2"}`), 409, job.CodeConflict, `"n2" is a member`)
+	require.Empty(t, r.invitations())
+	require.Equal(t, http.StatusCreated, r.do("POST", "/v1/cluster/invitations", `{"node":"n3"}`).Code)
+}
+
 func TestAnInvitationLastsAnHourUnlessTold(t *testing.T) {
 	r := newRig(t)
 	require.Equal(t, http.StatusCreated, r.do("POST", "/v1/cluster/invitations", "").Code)

@@ -134,6 +134,21 @@ func (s *server) decide(rt route, e endpoint, x *call) error {
 	return s.Access.AllowSome(ctx, e.need.verbs)
 }
 
+// decideAgain decides once more about a call to operate the cluster, when size bytes of its body
+// have arrived: that may take half a minute, and nothing but this node decides about the call.
+func (s *server) decideAgain(x *call, size int) error {
+	if x.needs.verbs&auth.Operate == 0 || size == 0 {
+		return nil
+	}
+	ctx := x.r.Context()
+	if x.needs.fresh {
+		if err := s.Access.Fresh(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Access.Allow(ctx, x.needs.verbs, "")
+}
+
 // shows reports whether an open call shows its caller what needs verbs. It denies nothing.
 func (s *server) shows(x *call, verbs auth.Verbs) bool {
 	state := s.Access.State()

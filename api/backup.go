@@ -1,10 +1,13 @@
 package api
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
 
+	"tarry/api/access"
 	"tarry/job"
 )
 
@@ -14,6 +17,7 @@ const backupType = "application/octet-stream"
 // backup streams a backup. A failure after the first byte breaks the connection; the backup
 // lacks its end then, which every reader of it notices. Unlike other GETs it keeps something
 // from others, files and the only place for a backup, so no page of another origin may start it.
+// It ends when its caller may not make it any more.
 func (s *server) backup(x *call) error {
 	if x.foreignGet() {
 		return s.crossOrigin(x)
@@ -22,6 +26,11 @@ func (s *server) backup(x *call) error {
 	if err != nil {
 		return err
 	}
+	if x.r.Method == http.MethodPost {
+		if o.Base, err = backupBase(x); err != nil {
+			return err
+		}
+	}
 	if x.r.Method == http.MethodHead {
 		return job.Errorf(codeMethod, "a backup is not made for a HEAD; use GET")
 	}
@@ -29,12 +38,31 @@ func (s *server) backup(x *call) error {
 		return job.NotApplied("this node is stopping; use another")
 	}
 	w := &backupWriter{x: x, timeout: s.Timeout}
-	err = s.Operator.Backup(x.r.Context(), w, o)
+	ctx, stop := s.Access.WhileAllowed(x.r.Context(), x.needs.verbs, []string{""}) // it has no topic
+	defer stop()
+	err = s.Operator.Backup(ctx, w, o)
+	if err != nil && access.Revoked(ctx) {
+		err = access.NotAnyMore()
+	}
 	if err != nil && x.sent {
 		s.Logger.Warn("a backup ended early", "from", x.r.RemoteAddr, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	return err
+}
+
+// backupBase reads the base of an incremental backup from the request.
+func backupBase(x *call) (*job.BackupBase, error) {
+	allowRead(x.w, time.Now(), ReadTime(job.MaxBackupBase))
+	text, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, job.MaxBackupBase))
+	if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
+		return nil, job.Errorf(job.CodeTooLarge, "the base has more than %d bytes; make a whole backup", job.MaxBackupBase)
+	}
+	if err != nil {
+		return nil, job.Errorf(job.CodeInvalid, "the base could not be read: %w", err)
+	}
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+	return job.ParseBackupBase(string(text))
 }
 
 func backupOptions(x *call) (o job.BackupOptions, err error) {

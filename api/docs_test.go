@@ -138,7 +138,7 @@ func curl(t *testing.T, line string) *http.Request {
 		case word == "-X":
 			i++
 			method = words[i]
-		case word == "-d":
+		case word == "-d", word == "--data-binary":
 			i++
 			data = strings.Trim(words[i], "'")
 		default:

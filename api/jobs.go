@@ -15,6 +15,13 @@ import (
 
 // addRequest is one job to add, alone or in a batch.
 type addRequest struct {
+	newJob
+	IfExists opt[string] `json:"if_exists"`
+	condition
+}
+
+// newJob is a job that a request makes.
+type newJob struct {
 	Topic       opt[string]  `json:"topic"`
 	ID          opt[string]  `json:"id"`
 	Delay       opt[float64] `json:"delay"`
@@ -25,15 +32,25 @@ type addRequest struct {
 	MaxAttempts opt[int64]   `json:"max_attempts"`
 	Body        body         `json:"body"`
 	BodyBase64  opt[string]  `json:"body_base64"`
-	IfExists    opt[string]  `json:"if_exists"`
 	Backoff     backoff      `json:"backoff"`
 	Headers     headers      `json:"headers"`
 	PushURL     opt[string]  `json:"push_url"`
-	condition
 }
 
 // op returns the operation, with defaults for missing fields.
 func (q *addRequest) op(s *server, now time.Time) (*jobpb.Op, error) {
+	add, err := q.add(s, now)
+	if err == nil {
+		err = q.ifExists(add)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
+}
+
+// add returns the add of the job.
+func (q *newJob) add(s *server, now time.Time) (*jobpb.Add, error) {
 	add := &jobpb.Add{Id: q.ID.v, Topic: q.Topic.v}
 	if q.ID.set { // for an empty id in the operation the server would choose one
 		if err := job.CheckID("id", add.Id); err != nil {
@@ -62,9 +79,6 @@ func (q *addRequest) op(s *server, now time.Time) (*jobpb.Op, error) {
 		return nil, err
 	}
 	add.Body, add.BodyKind = b.b, b.kind
-	if err := q.ifExists(add); err != nil {
-		return nil, err
-	}
 	if q.Backoff.set || q.Headers.set {
 		if add.Options, err = optionsOf(&q.Backoff, q.Headers); err != nil {
 			return nil, err
@@ -80,12 +94,12 @@ func (q *addRequest) op(s *server, now time.Time) (*jobpb.Op, error) {
 			return nil, err
 		}
 	}
-	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
+	return add, nil
 }
 
 // setPushURL reads where the job is posted to. Whether its topic permits that is up to the
 // state machine.
-func (q *addRequest) setPushURL(add *jobpb.Add, s *server) error {
+func (q *newJob) setPushURL(add *jobpb.Add, s *server) error {
 	url, err := s.pushURL(q.PushURL, false)
 	if err != nil {
 		return err
@@ -98,7 +112,7 @@ func (q *addRequest) setPushURL(add *jobpb.Add, s *server) error {
 }
 
 // setExpiry reads when the job expires, which must be after it is due.
-func (q *addRequest) setExpiry(add *jobpb.Add, now time.Time) error {
+func (q *newJob) setExpiry(add *jobpb.Add, now time.Time) error {
 	at, err := q.ExpiresAt.millis("expires_at", now)
 	if err != nil {
 		return err

@@ -94,8 +94,8 @@ func TestMemoryOfHostileLists(t *testing.T) {
 	members := append(listMembers(t), "body")
 	for _, rt := range s.routes() {
 		for method, endpoint := range rt.methods {
-			if !endpoint.body {
-				continue
+			if !endpoint.body || calls[method+" "+rt.template()].sends != "" {
+				continue // no request, or none that is decoded here
 			}
 			path := strings.NewReplacer("{id:batch}", "batch", "{id:kick}", "kick", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
 			limit := requestLimit(t, h, method, path)

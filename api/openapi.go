@@ -107,7 +107,10 @@ func (d *describer) call(path string, e endpoint, doc callDoc) object {
 	if parameters != nil {
 		made["parameters"] = parameters
 	}
-	if e.body {
+	switch {
+	case doc.sends != "":
+		made["requestBody"] = object{"required": true, "content": object{doc.sends: object{"schema": object{"type": "string", "format": "binary"}}}}
+	case e.body:
 		made["requestBody"] = object{
 			"required": len(doc.required) > 0,
 			"content":  object{"application/json": object{"schema": d.request(doc)}},

@@ -205,7 +205,7 @@ func (d *describer) kindOf(t reflect.Type) string {
 		return d.kindOf(v.Type)
 	}
 	for name, of := range requests {
-		if of == t && (name == "AddRequest" || name == "Rule" || name == "ChangeItem" || name == "FinishItem" || name == "UpdateItem" || name == "Filter" || name == "TokenLimits" || name == "Quotas") {
+		if of == t && (name == "AddRequest" || name == "ImportItem" || name == "Rule" || name == "ChangeItem" || name == "FinishItem" || name == "UpdateItem" || name == "Filter" || name == "TokenLimits" || name == "Quotas") {
 			if d.schemas[name] == nil {
 				d.schemas[name] = d.ofType(name, of, nil)
 			}

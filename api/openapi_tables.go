@@ -459,6 +459,16 @@ var fieldDocs = map[string]fieldDoc{
 	"NodeKeys.revision":      says("The revision of its keys; 0: as its operator has written them, or it did not reply."),
 	"NodeKeys.keys":          says("The fingerprints of its keys, the first one encrypts; empty: it has none, or did not reply."),
 
+	"dry_run":                    says("Whether nothing was changed."),
+	"Restored.index":             says("The entry of the log from which on the cluster has the state of the backup; 0 for a dry run."),
+	"backup_cluster":             says("The id of the cluster that was backed up."),
+	"backup_index":               says("The entry of that cluster's log at which it was backed up."),
+	"backup_at":                  says("The time of that cluster's clock then."),
+	"shift":                      says("By how much delays are longer."),
+	"Restored.before":            says("What the cluster had."),
+	"Restored.after":             says("What it has afterwards, with reservations ended."),
+	"Restored.tokens":            says("How many tokens there are afterwards."),
+	"RestoredCounts.topics":      says("Topics."),
 	"backups":                    says("The backups, the newest first."),
 	"ScheduledBackup.name":       says("The name of the file or object in --backup-dir."),
 	"ScheduledBackup.index":      says("The entry of the log up to which it has everything."),
@@ -513,6 +523,10 @@ var fieldDocs = map[string]fieldDoc{
 	"putAuth.if_revision": says("Only if it has this revision.").between(0, anyCount),
 	"Query.state":         says("Only jobs in this state.").oneOf("delayed", "ready", "reserved", "dead", "finished", "deleted"),
 	"Query.rate":          says("At most so many bytes of the backup a second. The lowest rate is the higher of 65536 and what ends it within 12 hours.").between(job.MinBackupRate, job.MaxBackupRate),
+	"Query.from_now":      says("Whether every delay is longer by the time since the backup."),
+	"Query.dry_run":       says("Only checks the backup and counts; nothing changes."),
+	"restore.auth":        says("keep: the tokens of the running cluster stay; reset: there are none afterwards.").oneOf("keep", "reset"),
+	"restore.cluster":     says("The id that the cluster must have, as a safeguard."),
 	"Query.topics":        says("Names of topics, separated by commas."),
 }
 
@@ -653,6 +667,8 @@ var replies = map[string]string{
 	"Transfer":      "success:bool moved:bool",
 	"Readiness":     "success:bool code? error? ready:bool reasons:[]string warnings:[]string leader",
 
+	"Restored":         "success:bool dry_run:bool index:int backup_cluster backup_index:int backup_at:time shift:seconds before:RestoredCounts after:RestoredCounts tokens:int",
+	"RestoredCounts":   "topics:int delayed:int ready:int reserved:int dead:int retained:int",
 	"ScheduledBackups": "success:bool backups:[]ScheduledBackup nodes:[]NodeBackups",
 	"ScheduledBackup":  "name index:int planned_at:time taken_at?:time bytes:int verified:bool problem? nodes:[]string",
 	"NodeBackups":      "id scheduled:bool more:int error?",
@@ -693,5 +709,5 @@ const (
 
 // queryTypes are the types of query parameters that are not text.
 var queryTypes = map[string]string{
-	"max": "int", "count": "int", "credit": "int", "from": "int", "if_revision": "int", "step": "step", "steps": "int", "all": "bool", "ttr": "num", "heartbeat": "num", "body": "bool",
+	"max": "int", "count": "int", "credit": "int", "from": "int", "if_revision": "int", "step": "step", "steps": "int", "all": "bool", "ttr": "num", "heartbeat": "num", "body": "bool", "from_now": "bool", "dry_run": "bool",
 }

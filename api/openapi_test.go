@@ -94,8 +94,11 @@ func TestEveryFieldOfARequestHasItsRange(t *testing.T) {
 					d.hasRange(t, method+" "+path+"?", p.Name, p.Schema, seen)
 				}
 			}
-			if op.RequestBody != nil {
-				d.hasRange(t, "", "", op.RequestBody.Content["application/json"].Schema, seen)
+			if op.RequestBody == nil {
+				continue
+			}
+			if schema := op.RequestBody.Content["application/json"].Schema; schema != nil {
+				d.hasRange(t, "", "", schema, seen)
 			}
 		}
 	}
@@ -169,6 +172,7 @@ func held(t testing.TB, h http.Handler, r *http.Request) *httptest.ResponseRecor
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	again := httptest.NewRequestWithContext(context.Background(), r.Method, r.URL.RequestURI(), bytes.NewReader(body))
+	again.Header = r.Header.Clone()
 	holds(t, again, body, w)
 	return w
 }
@@ -183,7 +187,9 @@ func holds(t testing.TB, r *http.Request, body []byte, w *httptest.ResponseRecor
 	if err != nil || !strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
 		return // there is no such call, or it gives a stream
 	}
-	r.Header.Set("Content-Type", "application/json")
+	if r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{}}
 	granted := bytes.HasPrefix(w.Body.Bytes(), []byte(`{"success":true`)) && !nullIn.Match(body) && r.URL.Path != "/"
 	if granted {

@@ -96,6 +96,10 @@ type Operator interface {
 	// PromoteStandby ends the mode of a standby, and returns what was known before. While the
 	// primary still sends its log it is refused, unless force is set.
 	PromoteStandby(ctx context.Context, force bool) (job.Standby, error)
+	// Restore replaces the state of the whole cluster by that of the backup that from gives. It
+	// blocks until that is read, checked and in force on a majority. An error says whether the
+	// state was replaced.
+	Restore(ctx context.Context, from io.Reader, o job.RestoreOptions) (job.Replaced, error)
 	// ScheduledBackups lists the backups that the cluster has made by itself. It asks all
 	// nodes, needs no leader, and blocks for some seconds at most.
 	ScheduledBackups(ctx context.Context) job.ScheduledBackups

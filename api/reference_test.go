@@ -115,7 +115,9 @@ func (d *apiDoc) call(b *strings.Builder, name string, op *operationDoc) {
 	}
 	if op.RequestBody != nil {
 		schema := op.RequestBody.Content["application/json"].Schema
-		if schema.Ref == "" && len(schema.Properties) > 0 {
+		if schema == nil {
+			fmt.Fprintf(b, "\nRequest: `%s`.\n", slices.Sorted(maps.Keys(op.RequestBody.Content))[0])
+		} else if schema.Ref == "" && len(schema.Properties) > 0 {
 			b.WriteString("\nRequest:\n")
 			fieldsOf(b, schema)
 		} else {

@@ -50,6 +50,7 @@ func (x *call) read(limit int64) ([]byte, error) {
 	}
 	x.in = buffers.Get().(*buffer)
 	b := x.in.b[:0]
+	defer func() { x.missing(len(b)) }()
 	src := http.MaxBytesReader(x.w, x.r.Body, limit)
 	started := time.Now()
 	for {
@@ -67,7 +68,10 @@ func (x *call) read(limit int64) ([]byte, error) {
 			n, err := src.Read(b[len(b):end])
 			b = b[:len(b)+n]
 			if err == io.EOF {
-				return b, x.arrived(len(b))
+				if err := x.arrived(len(b)); err != nil {
+					return b, err
+				}
+				return b, x.s.decideAgain(x, len(b))
 			}
 			if err != nil {
 				_ = x.arrived(len(b))
@@ -100,6 +104,13 @@ func (x *call) arrived(size int) error {
 		return nil
 	}
 	return x.s.Access.Received(x.who, int64(size)-1, true)
+}
+
+// missing takes back what was counted of a request of which only size bytes have arrived.
+func (x *call) missing(size int) {
+	if x.who != nil {
+		x.s.Access.Missing(x.who, x.r.ContentLength-int64(size))
+	}
 }
 
 // firstRoom is the first buffer of a request, in bytes. The default budget covers those

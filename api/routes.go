@@ -126,6 +126,7 @@ func (s *server) jobRoutes() []route {
 		{path: "/v1/kick", methods: post(toManage, s.changeMany(verbKick))},
 		{path: "/v1/delete", methods: post(toManage, s.changeMany(verbDelete))},
 		{path: "/v1/update", methods: post(toManage, s.updateMany)},
+		{path: "/v1/import", methods: managing(post(toManage, s.importJobs))},
 	}
 }
 
@@ -206,7 +207,8 @@ func (s *server) nodeRoutes() []route {
 		{path: "/v1/cluster/keyring/install", methods: managing(do(toOperate, s.installKey))},
 		{path: "/v1/cluster/keyring/{key}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeKey)})},
 		{path: "/v1/cluster/keyring/{key}/use", methods: managing(do(toOperate, s.useKey))},
-		{path: "/v1/cluster/backup", methods: get(toOperate, s.backup, "rate", "consistency")},
+		{path: "/v1/cluster/backup", methods: methods{http.MethodGet: on(toOperate, s.backup, "rate", "consistency"), http.MethodPost: with(toOperate, s.backup, "rate", "consistency")}},
+		{path: "/v1/cluster/restore", methods: managing(methods{http.MethodPost: with(toRestore, s.restore, "from_now", "auth", "dry_run", "cluster")})},
 		{path: "/v1/cluster/log", methods: get(toOperate, s.clusterLog, "index", "term", "cluster")},
 		{path: "/v1/cluster/standby", methods: get(toObserve, s.standby)},
 		{path: "/v1/cluster/standby/promote", methods: managing(post(toOperate, s.promoteStandby))},
@@ -234,6 +236,7 @@ type callDoc struct {
 	reply         string   // in replies
 	statuses      string   // of success, if not only 200
 	content       string   // of the reply, unless JSON
+	sends         string   // the content of the request, unless JSON
 	headers       []string // of the request
 }
 
@@ -250,6 +253,8 @@ var calls = map[string]callDoc{
 	"DELETE /v1/jobs/{id}":      {name: "deleteJob", summary: "Deletes a job in any state.", reply: "Changed"},
 	"GET /v1/jobs/{id}/history": {name: "getHistory", summary: "Shows what happened to a job.", reply: "History"},
 	"GET /v1/jobs/{id}/explain": {name: "explainJob", summary: "Says why a job is not delivered yet, or was delivered late.", reply: "Explanation"},
+
+	"POST /v1/import": {name: "importJobs", summary: "Adds up to 1000 jobs as they were elsewhere: with their attempts, waiting or dead.", request: "ImportBatch", required: []string{"jobs"}, reply: "AddResults"},
 
 	"POST /v1/reserve":           {name: "reserve", summary: "Waits for ready jobs and reserves them.", request: "ReserveRequest", required: []string{"topics"}, reply: "ReservedJobs"},
 	"GET /v1/stream":             {name: "stream", summary: "Streams jobs as they become ready, one JSON object a line.", required: []string{"topics"}, content: "application/x-ndjson"},
@@ -324,6 +329,8 @@ var calls = map[string]callDoc{
 	"POST /v1/cluster/keyring/{key}/use":   {name: "useKey", summary: "Makes all nodes encrypt gossip with a key that they have.", reply: "Keyring"},
 	"DELETE /v1/cluster/keyring/{key}":     {name: "removeKey", summary: "Removes a gossip key from all nodes.", reply: "Keyring"},
 	"GET /v1/cluster/backup":               {name: "backup", summary: "Streams a backup of the state that this node has.", content: backupType},
+	"POST /v1/cluster/backup":              {name: "backupSince", summary: "Streams a backup that has what an earlier one, its base, does not have.", sends: "text/plain", content: backupType},
+	"POST /v1/cluster/restore":             {name: "restore", summary: "Replaces the state of the whole cluster by a backup.", sends: backupType, reply: "Restored"},
 	"GET /v1/cluster/backups":              {name: "listBackups", summary: "Lists the scheduled backups that the nodes have.", reply: "ScheduledBackups"},
 	"GET /v1/cluster/log":                  {name: "streamLog", summary: "Streams the log to a standby.", required: []string{"index", "term", "cluster"}, content: backupType},
 	"GET /v1/cluster/standby":              {name: "getStandby", summary: "Shows how far a standby is behind its primary.", reply: "Standby"},

@@ -5,9 +5,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -104,6 +106,22 @@ func TestARequestAboveTheBytesOfItsTokenIsNotRead(t *testing.T) {
 	require.Equal(t, 201, r.with(shop, "POST", "/v1/jobs", large).Code)
 	w := r.with(shop, "POST", "/v1/jobs", `{"topic":"mail","body":1}`)
 	refused(t, w, 429, job.CodeRateLimited, "100 bytes of bodies a second")
+}
+
+// Else one request would use up what all clients of the token may send for an hour.
+func TestABodyThatIsOnlyAnnouncedIsNotCounted(t *testing.T) {
+	r := newClosedRig(t)
+	r.mode("enforce")
+	for i, path := range []string{"/v1/jobs", "/v1/jobs/batch", "/v1/finish", "/v1/reserve", getManyPath} {
+		shop := r.limit("shop"+strconv.Itoa(i), `"bytes":100`, "")
+		q := httptest.NewRequest("POST", path, iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("{\"j"))))
+		q.ContentLength = 500_000
+		q.Header.Set("Authorization", "Bearer "+shop)
+		w := httptest.NewRecorder()
+		r.handler.ServeHTTP(w, q)
+		require.NotEqual(t, 429, w.Code, "%s: %s", path, w.Body)
+		require.Equal(t, 201, r.with(shop, "POST", "/v1/jobs", `{"topic":"mail","body":1}`).Code, path)
+	}
 }
 
 // answers makes a call many times, and counts the statuses.

@@ -33,6 +33,7 @@ type injector struct {
 	violations []history.Violation
 	quiet      []history.Window // between the heal of one step and the next step
 	skews      []history.Skew
+	stalls     []history.Window
 	healed     int64 // when the last fault of this step was lifted, in the recorder's microseconds
 	broken     context.CancelCauseFunc
 }
@@ -142,6 +143,13 @@ func (in *injector) skew(by time.Duration) {
 	in.skews = append(in.skews, history.Skew{Window: history.Window{From: in.recorder.Now()}, By: by})
 }
 
+// stall notes that a node stands still between now and the end of the step.
+func (in *injector) stall() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.stalls = append(in.stalls, history.Window{From: in.recorder.Now()})
+}
+
 // calm begins the quiet window after a step.
 func (in *injector) calm() {
 	in.mu.Lock()
@@ -152,6 +160,11 @@ func (in *injector) calm() {
 	for i := range in.skews {
 		if in.skews[i].To == 0 {
 			in.skews[i].To = in.recorder.Now()
+		}
+	}
+	for i := range in.stalls {
+		if in.stalls[i].To == 0 {
+			in.stalls[i].To = in.recorder.Now()
 		}
 	}
 	in.quiet = append(in.quiet, history.Window{From: in.healed})
@@ -175,6 +188,7 @@ func (in *injector) env(st step, n int, f fault.Fault) (*fault.Env, error) {
 		Violate: func(invariant, format string, args ...any) { in.violate(f, invariant, format, args...) },
 		Healed:  in.heal,
 		Skew:    in.skew,
+		Stall:   in.stall,
 		Count: func(figure string, n int) {
 			in.mu.Lock()
 			defer in.mu.Unlock()

@@ -223,7 +223,7 @@ func (r *run) judge(_ context.Context, from, to int64) error {
 		return err
 	}
 	r.log.Info("judging", "operations", len(ops))
-	rep.check(ops, history.Options{ClockBound: clockBound, Skews: in.skews, From: from, To: to, Quiet: in.quiet, MaxQuietGap: r.maxGap})
+	rep.check(ops, history.Options{ClockBound: clockBound, Skews: in.skews, Stalls: in.stalls, From: from, To: to, Quiet: in.quiet, MaxQuietGap: r.maxGap})
 	if rep.Verdict() == noViolation && !r.keep {
 		return nil
 	}

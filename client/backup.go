@@ -18,6 +18,10 @@ type BackupOptions struct {
 	// Stale takes what the node has now, without a leader. Otherwise the backup has everything
 	// that was acknowledged before the call.
 	Stale bool
+	// Base makes the backup incremental, if the node that makes it has the store that the base is
+	// of. It is the base as text, as docs/http-api.md has it; tarry backup --since makes it of a
+	// file.
+	Base []byte
 }
 
 // errBackupSilent ends a backup whose node sends nothing.
@@ -39,17 +43,17 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (io.ReadCloser, er
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	body, _, err := c.openStream(ctx, path)
+	body, _, err := c.openStream(ctx, path, o.Base)
 	return body, err
 }
 
 // openStream opens a stream of the first node that can serve it, and returns its address.
-func (c *Client) openStream(ctx context.Context, path string) (io.ReadCloser, string, error) {
+func (c *Client) openStream(ctx context.Context, path string, base []byte) (io.ReadCloser, string, error) {
 	c.meet(ctx)
 	var last *Error
 	nodes := c.nodes.order()
 	for _, node := range nodes {
-		body, failure := c.openBackup(ctx, node, path)
+		body, failure := c.openBackup(ctx, node, path, base)
 		if failure == nil {
 			return body, node, nil
 		}
@@ -68,13 +72,20 @@ func (c *Client) openStream(ctx context.Context, path string) (io.ReadCloser, st
 }
 
 // openBackup asks one node.
-func (c *Client) openBackup(ctx context.Context, node, path string) (io.ReadCloser, *Error) {
+func (c *Client) openBackup(ctx context.Context, node, path string, base []byte) (io.ReadCloser, *Error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, sent := traced(ctx)
-	q, failure := c.newRequest(ctx, http.MethodGet, node, path, nil)
+	method := http.MethodGet
+	if base != nil {
+		method = http.MethodPost
+	}
+	q, failure := c.newRequest(ctx, method, node, path, base)
 	if failure != nil {
 		cancel(nil)
 		return nil, failure
+	}
+	if base != nil {
+		q.Header.Set("Content-Type", "text/plain")
 	}
 	b := &backupBody{timeout: c.timeout + backupSilence, cancel: cancel}
 	b.silence = time.AfterFunc(b.timeout, func() { cancel(errBackupSilent) })

@@ -14,4 +14,6 @@ type Push struct {
 	Concurrency uint32   `json:"concurrency,omitzero"` // concurrent posts, 1 to 100; 0 means 10
 	// JobURLs permits jobs a URL of their own (Add.PushURL).
 	JobURLs bool `json:"job_urls,omitzero"`
+	// HasSecret is set by the server if there is a secret. Calls do not send it.
+	HasSecret bool `json:"has_secret,omitzero"`
 }

@@ -116,6 +116,16 @@ func (c *Client) PutSchedule(ctx context.Context, name string, s Schedule, ifRev
 	return ask[SchedulePut](ctx, c, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
 }
 
+// PutPausedSchedule is PutSchedule for a schedule that starts no runs until ResumeSchedule.
+func (c *Client) PutPausedSchedule(ctx context.Context, name string, s Schedule, ifRevision uint64) (SchedulePut, error) {
+	in := struct {
+		Schedule
+		Paused     bool   `json:"paused"`
+		IfRevision uint64 `json:"if_revision,omitzero"`
+	}{s, true, ifRevision}
+	return ask[SchedulePut](ctx, c, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
+}
+
 // Schedule returns a schedule, without its last runs.
 func (c *Client) Schedule(ctx context.Context, name string) (*ScheduleInfo, error) {
 	return find[ScheduleInfo](ctx, c, reading(schedulePath(name, "")))

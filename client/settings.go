@@ -54,6 +54,16 @@ type Settings struct {
 	Description string `json:"description,omitzero"`
 }
 
+// wire returns the settings without what only the server sets.
+func (s Settings) wire() Settings {
+	if s.Push != nil {
+		push := *s.Push
+		push.HasSecret = false
+		s.Push = &push
+	}
+	return s
+}
+
 // TopicSettings are the settings of a topic with their revision, which grows with
 // each change. 0: there are none.
 type TopicSettings struct {
@@ -76,7 +86,7 @@ func (c *Client) Settings(ctx context.Context, topic string) (TopicSettings, err
 func (c *Client) SetSettings(ctx context.Context, topic string, s Settings, revision uint64) (TopicSettings, error) {
 	// The call is idempotent if it has no condition.
 	repeat := revision == AnyRevision
-	return ask[TopicSettings](ctx, c, request{method: http.MethodPut, path: settingsPath(topic, revision), in: s, repeat: repeat})
+	return ask[TopicSettings](ctx, c, request{method: http.MethodPut, path: settingsPath(topic, revision), in: s.wire(), repeat: repeat})
 }
 
 // ChangeSettings sets the fields of s that are not nil, removes the settings that unset
@@ -106,7 +116,7 @@ func (c *Client) AllSettings(ctx context.Context, after string, max int) (all []
 
 // merged returns the fields of s, with null for the settings to remove.
 func merged(s Settings, unset []string) (map[string]jsontext.Value, error) {
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(s.wire())
 	if err != nil {
 		return nil, errorf("bad_json", "the request cannot be encoded as JSON: %w", err)
 	}

@@ -12,8 +12,11 @@ import (
 // get through a slow connection.
 //
 // Raft reads the request's entries after it was sent, and continues after the last one.
-func boundAppends(t raft.Transport) raft.Transport {
-	return boundedAppends{t.(fullTransport)}
+//
+// needsState is called when a follower has refused the log from its very beginning: its state is
+// another one than that of these entries, and only a whole state helps. It must not block.
+func boundAppends(t raft.Transport, needsState func()) raft.Transport {
+	return boundedAppends{t.(fullTransport), needsState}
 }
 
 // fullTransport has all interfaces that Raft uses of its transport.
@@ -23,11 +26,18 @@ type fullTransport interface {
 	raft.WithClose
 }
 
-type boundedAppends struct{ fullTransport }
+type boundedAppends struct {
+	fullTransport
+	needsState func()
+}
 
 func (t boundedAppends) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	req.Entries = firstEntries(req.Entries)
-	return t.fullTransport.AppendEntries(id, target, req, resp)
+	err := t.fullTransport.AppendEntries(id, target, req, resp)
+	if err == nil && !resp.Success && resp.Term <= req.Term && req.PrevLogEntry == 0 && len(req.Entries) > 0 {
+		t.needsState()
+	}
+	return err
 }
 
 func (t boundedAppends) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {

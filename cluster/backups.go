@@ -40,7 +40,7 @@ func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOption
 			return 0, 0, err
 		}
 	}
-	stream, err := n.shard.machine.OpenStream()
+	stream, err := n.shard.machine.OpenBackup(baseOf(o.Base))
 	if err != nil {
 		if fsm.Damaged(err) {
 			n.shard.fatal(err)
@@ -48,6 +48,9 @@ func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOption
 		return 0, 0, job.Errorf(job.CodeInternal, "the state could not be read for a backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, stream.Close()) }()
+	if err := n.shard.confirmed(); err != nil {
+		return 0, 0, err
+	}
 	if stream.Index == 0 || stream.ClusterID == "" {
 		return 0, 0, job.NotApplied("this node has no state yet: it is in no cluster")
 	}
@@ -56,7 +59,7 @@ func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOption
 	}
 	n.log.Info("a backup begins", "index", stream.Index, "bytes", stream.Size)
 	p := newPacer(ctx, to, o.Rate)
-	w, err := backup.NewWriter(p, n.backupHeader(stream))
+	w, err := backup.NewWriter(p, n.backupHeader(stream, o.Base))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -69,14 +72,26 @@ func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOption
 	return stream.Index, p.written, nil
 }
 
-func (n *Node) backupHeader(s *fsm.Stream) backup.Header {
+// baseOf returns the base of a stream; nil: it is whole.
+func baseOf(b *job.BackupBase) *fsm.Base {
+	if b == nil {
+		return nil
+	}
+	return &fsm.Base{Store: b.Store, Files: b.Files}
+}
+
+func (n *Node) backupHeader(s *fsm.Stream, base *job.BackupBase) backup.Header {
 	t := s.Totals
-	return backup.Header{
+	h := backup.Header{
 		ClusterID: s.ClusterID, NodeID: n.cfg.NodeID, Release: n.cfg.Version, Shard: n.shard.cfg.Number,
 		Index: s.Index, Term: s.Term, QueueTimeMS: s.ClockMS, TakenMS: n.cfg.wall().UnixMilli(),
 		ClusterVersion: s.Version, StateFormat: fsm.FormatVersion, StateBytes: s.Size,
 		Counts: backup.Counts{Topics: t.Topics, Delayed: t.Delayed, Ready: t.Ready, Reserved: t.Reserved, Dead: t.Dead, Retained: t.Retained},
 	}
+	if s.Incremental {
+		h.BaseID, h.BaseTakenMS, h.BaseName = base.ID, base.TakenMS, base.Name
+	}
+	return h
 }
 
 // catchUp waits until this node has applied everything that was acknowledged before the

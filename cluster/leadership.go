@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tarry/cluster/leaderrpc"
 	"tarry/dispatch"
 	"tarry/internal/sleep"
@@ -71,6 +73,13 @@ func (s *Shard) leadLoop() {
 			// Two true in a row: leadership was lost and regained.
 			end()
 			if leads {
+				stop = s.startLeading()
+			}
+		case r := <-s.replacements:
+			leads := stop != nil
+			end()
+			r.done <- s.replace(leads, r.state)
+			if leads && s.raft.State() == raft.Leader {
 				stop = s.startLeading()
 			}
 		case <-s.ctx.Done():
@@ -152,10 +161,11 @@ func (s *Shard) clockKnown(ctx context.Context, asked <-chan error) error {
 
 // settle lets take effect what an earlier leader has committed ahead. That leader may have let
 // it take effect already and shown that to clients, so it comes before anything that this one
-// does. It waits for the instant: some milliseconds.
+// does. It waits for the instant: some milliseconds. It also confirms a state by which a backup
+// has replaced another.
 func (s *Shard) settle(ctx context.Context) error {
 	last := s.machine.LastEffect()
-	if last == 0 {
+	if last == 0 && !s.machine.Unconfirmed() {
 		return nil
 	}
 	for wait := time.Duration(1); wait > 0; {
@@ -163,6 +173,11 @@ func (s *Shard) settle(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	return s.proposeAdvance(ctx)
+}
+
+// proposeAdvance commits an entry that changes nothing but the clock.
+func (s *Shard) proposeAdvance(ctx context.Context) error {
 	now, epoch := s.now()
 	entry := job.AppendClockEpoch(job.AppendEntryHeader(nil, now.UnixMilli()), epoch)
 	entry, err := job.AppendOp(entry, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1, Entropy: rand.Uint64()}}})

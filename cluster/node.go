@@ -67,6 +67,8 @@ type Node struct {
 	// backingUp holds a token while a backup is made: its checkpoint keeps files that
 	// would be deleted.
 	backingUp chan struct{}
+	// restoring holds a token while a backup is received that is to replace the state.
+	restoring chan struct{}
 	// logReaders holds a token for each stream of the log.
 	logReaders chan struct{}
 	follower   *standby.Follower
@@ -86,7 +88,7 @@ func Start(cfg Config) (*Node, error) {
 		cfg.wall = wallClock
 	}
 	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, clockguard.DefaultMaxOffset)
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), events: events.NewLog(), draining: waits.NewDrain(), operatorDrains: make(chan struct{}, 1), backingUp: make(chan struct{}, 1), logReaders: make(chan struct{}, maxLogReaders)}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), events: events.NewLog(), draining: waits.NewDrain(), operatorDrains: make(chan struct{}, 1), backingUp: make(chan struct{}, 1), restoring: make(chan struct{}, 1), logReaders: make(chan struct{}, maxLogReaders)}
 	n.log = n.events.Logger(n.cutoff.logger(cfg.Logger)).With("node", cfg.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(); err != nil {
@@ -230,7 +232,7 @@ func (n *Node) startRaft() error {
 		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout,
 		Logger: n.log.With("part", "raft"),
 	})
-	trans := boundAppends(n.trans)
+	trans := boundAppends(n.trans, n.shard.dropLog)
 	if n.cfg.wrapTransport != nil {
 		trans = n.cfg.wrapTransport(trans)
 	}

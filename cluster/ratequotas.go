@@ -15,6 +15,9 @@ import (
 // adds are taken before these enter the log, so that what waits is counted, and given back
 // if they were refused. Who may not add in a namespace takes none of its tokens.
 type rateQuotas struct {
+	// topicOf returns the topic of the jobs of a schedule; empty: there is none.
+	topicOf func(schedule string) string
+
 	mu  sync.Mutex
 	all *fsm.Namespaces // whose rates these are
 	of  map[string]*addBucket
@@ -32,9 +35,10 @@ type addBucket struct {
 // which the tokens come back: these adds are never refused, so nothing else would.
 const maxThenDebt = 5 * time.Second
 
-// taken is what the operation with that number took from a bucket.
+// taken is what an add of the operation with that number took from a bucket.
 type taken struct {
 	op     int
+	add    int // number of the add in the operation
 	bucket *addBucket
 	tokens float64
 }
@@ -51,11 +55,11 @@ func (q *rateQuotas) take(all *fsm.Namespaces, ops []*jobpb.Op, may func(*jobpb.
 	q.use(all, now)
 	var list []taken
 	for i, op := range ops {
-		adds := addsOf(op)
+		adds := q.addsOf(op)
 		if slices.ContainsFunc(adds, func(add *jobpb.Add) bool { return !may(op, add) }) {
 			continue
 		}
-		for _, add := range adds {
+		for n, add := range adds {
 			b, name := q.bucket(add)
 			if b == nil {
 				continue
@@ -63,7 +67,7 @@ func (q *rateQuotas) take(all *fsm.Namespaces, ops []*jobpb.Op, may func(*jobpb.
 			if b.fill(now); b.tokens < 1 && op.GetAtomicAdd().GetFinish() == nil {
 				return nil, b.refusal(name)
 			}
-			list = append(list, taken{op: i, bucket: b})
+			list = append(list, taken{op: i, add: n, bucket: b})
 		}
 	}
 	for i := range list {
@@ -73,15 +77,30 @@ func (q *rateQuotas) take(all *fsm.Namespaces, ops []*jobpb.Op, may func(*jobpb.
 	return list, nil
 }
 
-// addsOf returns the adds of an operation of which the rates count.
-func addsOf(op *jobpb.Op) []*jobpb.Add {
+// addsOf returns the adds of an operation of which the rates count. The run of a schedule that a
+// client asks for is one.
+func (q *rateQuotas) addsOf(op *jobpb.Op) []*jobpb.Add {
 	if add := op.GetAdd(); add != nil {
 		return []*jobpb.Add{add}
+	}
+	if add := op.GetImportJob().GetAdd(); add != nil {
+		return []*jobpb.Add{add}
+	}
+	if fire := op.GetFireSchedule(); fire.GetNow() && q.topicOf != nil {
+		return []*jobpb.Add{{Topic: q.topicOf(fire.Name)}}
 	}
 	return op.GetAtomicAdd().GetAdds()
 }
 
-// giveBack returns the tokens of operations that were not done. err is that of those without
+// added reports whether an add has made a job: it may have found one with its id.
+func (t taken) added(r *jobpb.Result) bool {
+	if parts := r.GetDetails().GetParts(); t.add < len(parts) {
+		r = parts[t.add]
+	}
+	return r.Code == jobpb.Code_OK && !r.Existing
+}
+
+// giveBack returns the tokens of adds that made no job. err is that of those without
 // a result; nil: there are none.
 func (q *rateQuotas) giveBack(list []taken, results []*jobpb.Result, err error) {
 	if len(list) == 0 {
@@ -94,7 +113,7 @@ func (q *rateQuotas) giveBack(list []taken, results []*jobpb.Result, err error) 
 	for _, one := range list {
 		done := mayBeDone
 		if one.op < len(results) {
-			done = results[one.op].Code == jobpb.Code_OK
+			done = one.added(results[one.op])
 		}
 		if !done {
 			one.bucket.add(one.tokens)

@@ -87,7 +87,10 @@ func TestOtherRatesKeepTheirTokens(t *testing.T) {
 func TestWhatWasNotDoneTakesNothingOfTheRate(t *testing.T) {
 	all := machineWith(t, rated("a", 2000)).Namespaces()
 	now := time.Unix(1000, 0)
-	done, refused := &jobpb.Result{}, &jobpb.Result{Code: jobpb.Code_OVER_QUOTA}
+	done, refused, found := &jobpb.Result{}, &jobpb.Result{Code: jobpb.Code_OVER_QUOTA}, &jobpb.Result{Existing: true}
+	atomic := &jobpb.Op{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: &jobpb.AtomicAdd{Adds: []*jobpb.Add{{Topic: "a.x"}, {Topic: "a.y"}}}}}
+	run := &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "nightly", Now: true}}}
+	planned := &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "nightly"}}}
 	for name, c := range map[string]struct {
 		ops     []*jobpb.Op
 		results []*jobpb.Result
@@ -100,10 +103,15 @@ func TestWhatWasNotDoneTakesNothingOfTheRate(t *testing.T) {
 		"all refused":    {[]*jobpb.Op{thenOf("a.x", 1000), add("", "a.y", 0)}, []*jobpb.Result{refused, refused}, nil, 2},
 		"not applied":    {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, nil, job.NotApplied("no leader"), 2},
 		"unknown":        {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, nil, job.Unknown("timeout"), 0},
+		"one found":      {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, []*jobpb.Result{found, done}, nil, 1},
+		"an atomic one":  {[]*jobpb.Op{atomic}, []*jobpb.Result{{Details: &jobpb.Details{Parts: []*jobpb.Result{done, found}}}}, nil, 1},
+		"a run":          {[]*jobpb.Op{run}, []*jobpb.Result{done}, nil, 1},
+		"a run again":    {[]*jobpb.Op{run}, []*jobpb.Result{found}, nil, 2},
+		"a planned run":  {[]*jobpb.Op{planned}, []*jobpb.Result{done}, nil, 2},
 		"a part unknown": {[]*jobpb.Op{add("", "a.x", 0), add("", "a.y", 0)}, []*jobpb.Result{refused}, job.Unknown("timeout"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var q rateQuotas
+			q := rateQuotas{topicOf: func(name string) string { return map[string]string{"nightly": "a.n"}[name] }}
 			tokens, err := q.take(all, c.ops, anybodyMay, now)
 			require.NoError(t, err)
 			q.giveBack(tokens, c.results, c.err)

@@ -21,6 +21,9 @@ import (
 // it is sent again after any failure.
 func (s *Shard) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
 	if stale || hook.Mutant(hook.StaleRead) {
+		if err := s.confirmed(); err != nil {
+			return nil, err
+		}
 		return s.look(r)
 	}
 	r.Shard = s.cfg.Number
@@ -37,7 +40,11 @@ func (s *Shard) look(r *jobpb.Read) (a *jobpb.ReadResult, err error) {
 			err = cerr
 		}
 	}()
-	return v.Read(r)
+	if a, err = v.Read(r); err != nil {
+		return nil, err
+	}
+	a.AuthRevision = s.machine.Auth().Revision // or newer than the view: who reads decides by it
+	return a, nil
 }
 
 // readAsLeader serves a read on this node if it is the established leader and a

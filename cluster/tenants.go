@@ -12,27 +12,35 @@ import (
 // (groupcommit), and the rate of a namespace is held here (ratequotas.go), before anything
 // enters the log.
 
-// tenantFrom is the tenant of batches from other nodes, in which those nodes' tenants took
-// turns already. It is not the name of a namespace or the id of a token.
-const tenantFrom = "."
+// A tenant is the name of a namespace, or one of these.
+const (
+	// tenantFrom is the tenant of batches from other nodes, in which those nodes' tenants took
+	// turns already.
+	tenantFrom = "."
+	// tenantToken is in front of the id of a token, which may be the name of a namespace.
+	tenantToken = ":"
+)
 
 // tenantOf returns whose a run of operations is: the namespace of the topic that the first
-// one names, or of its job's id, if the caller has rights there, so that nobody takes turns
-// of another tenant; else the token of the caller. Empty: nobody's, as is all while there are
-// no namespaces.
+// one names, or of its job's id, if the caller may do more there than read, so that nobody
+// takes turns of another tenant; else the token of the caller. Empty: nobody's, as is all
+// while there are no namespaces.
 func (s *Shard) tenantOf(ops []*jobpb.Op, principal string) string {
 	all := s.machine.Namespaces()
 	if all == nil || len(ops) == 0 {
 		return ""
 	}
 	p := auth.DecodePrincipal(cmp.Or(ops[0].Principal, principal))
-	if topic := topicOf(ops[0]); topic != "" && s.verbsOn(p, topic) != 0 {
+	if topic := topicOf(ops[0]); topic != "" && s.verbsOn(p, topic)&^auth.Read != 0 {
 		return all.Of(topic).GetName()
 	}
-	if n := all.OfID(refOf(ops[0]).GetId()); n != nil && s.verbsOn(p, n.TopicPrefix) != 0 {
+	if n := all.OfID(refOf(ops[0]).GetId()); n != nil && s.verbsOn(p, n.TopicPrefix)&^auth.Read != 0 {
 		return n.Name
 	}
-	return p.TokenID()
+	if id := p.TokenID(); id != "" {
+		return tenantToken + id
+	}
+	return ""
 }
 
 // verbsOn returns what a principal may do on a topic, as far as this node knows. The state
@@ -54,6 +62,8 @@ func topicOf(op *jobpb.Op) string {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		return k.Add.GetTopic()
+	case *jobpb.Op_ImportJob:
+		return k.ImportJob.GetAdd().GetTopic()
 	case *jobpb.Op_AtomicAdd:
 		if adds := k.AtomicAdd.GetAdds(); len(adds) > 0 {
 			return adds[0].GetTopic()
@@ -99,4 +109,16 @@ func refOf(op *jobpb.Op) *jobpb.Ref {
 		return k.ReserveJob.GetRef()
 	}
 	return nil
+}
+
+// topicOfSchedule returns the topic of the jobs of a schedule, as far as this node knows; empty:
+// there is no such schedule.
+func (s *Shard) topicOfSchedule(name string) string {
+	v := s.machine.View()
+	defer v.Close() // nothing was written
+	info, _, err := v.Schedule(name)
+	if err != nil {
+		return "" // the state machine decides about the operation, and reports this
+	}
+	return info.GetSchedule().GetJob().GetTopic()
 }

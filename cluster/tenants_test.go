@@ -47,7 +47,7 @@ func TestWhoseAnOperationIs(t *testing.T) {
 		{add("", "billing.a", 0), "", "billing"},
 		{add("b-1", "mail", 0), "w", ""}, // its topic decides
 		{&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: named}}, "w", "billing"},
-		{&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: numbered}}, "w_AAAAAAAA", "w"},
+		{&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: numbered}}, "w_AAAAAAAA", ":w"},
 		{&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: numbered}}, "", ""},
 		{&jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: []string{"billing.a", "x"}}}}, "", "billing"},
 		{advanceOp(), "", ""},
@@ -68,6 +68,8 @@ func TestNobodyActsAsAnotherTenant(t *testing.T) {
 		admin(putNamespace(&jobpb.Namespace{Name: "billing", TopicPrefix: "billing.", IdPrefix: "b-"})),
 		admin(putToken(t, "mail", []string{"mail.*"}, []string{"add", "consume"})),
 		admin(putToken(t, "invoices", []string{"billing.*"}, []string{"consume"})),
+		admin(putToken(t, "auditor", []string{"*"}, []string{"read", "observe"})),
+		admin(putToken(t, "billing", []string{"sms"}, []string{"add"})),
 		admin(setAuthMode(jobpb.AuthMode_AUTH_ENFORCE)))}
 	theirs := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "b-1"}}}}
 	of := &jobpb.Op{Kind: theirs.Kind, Principal: "mail"} // as the leader gets it
@@ -76,9 +78,11 @@ func TestNobodyActsAsAnotherTenant(t *testing.T) {
 		principal string
 		tenant    string
 	}{
-		{theirs, "mail", "mail"}, {theirs, "invoices", "billing"}, {theirs, "", ""}, {theirs, job.SystemPrincipal, "billing"},
-		{of, "", "mail"}, {theirs, "nobody", "nobody"},
-		{add("", "billing.a", 0), "mail", "mail"}, {add("", "billing.a", 0), "invoices", "billing"}, {add("", "mail.a", 0), "mail", ""},
+		{theirs, "mail", ":mail"}, {theirs, "invoices", "billing"}, {theirs, "", ""}, {theirs, job.SystemPrincipal, "billing"},
+		{of, "", ":mail"}, {theirs, "nobody", ":nobody"},
+		{theirs, "auditor", ":auditor"}, {add("", "billing.a", 0), "auditor", ":auditor"}, // refused in vain
+		{theirs, "billing", ":billing"}, // the id of the token is the name of the namespace
+		{add("", "billing.a", 0), "mail", ":mail"}, {add("", "billing.a", 0), "invoices", "billing"}, {add("", "mail.a", 0), "mail", ""},
 	} {
 		require.Equal(t, c.tenant, s.tenantOf([]*jobpb.Op{c.op}, c.principal), "%v of %q", c.op, c.principal)
 	}

@@ -32,6 +32,7 @@
 //
 //	op_add.go              add a job with an id that is free
 //	op_add_existing.go     add a job with an id that is taken: if_exists
+//	op_import_job.go       add a job as it was elsewhere: with its attempts, waiting or dead
 //	op_atomic_add.go       finish a job and add others, all or nothing
 //	op_reserve.go          hand out the first ready jobs, or one by its id
 //	op_finish.go           finish, also late

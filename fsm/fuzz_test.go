@@ -153,7 +153,8 @@ func FuzzApply(f *testing.F) {
 // checkpointFiles returns the files in an archive of a machine's state.
 func checkpointFiles(t testing.TB, r *rig) map[string][]byte {
 	dir := r.m.dir.CheckpointPath()
-	require.NoError(t, r.m.checkpoint(dir))
+	_, cerr := r.m.checkpoint(dir)
+	require.NoError(t, cerr)
 	names, err := r.fs.List(dir)
 	require.NoError(t, err)
 	files := map[string][]byte{}

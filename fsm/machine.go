@@ -63,11 +63,13 @@ type public struct {
 	durable   durableMark
 	clusterID string
 	standby   *jobpb.StandbyState // replaced, never changed; nil: none
-	forgotten map[string]struct{}
-	removed   map[string]int64 // as memory.removed
-	admission *jobpb.Admission // as memory.admission
-	topics    map[string]TopicChange
-	schedules scheduleTimes
+	// replacedAt is the index at which a backup replaced the state; 0: none did.
+	replacedAt uint64
+	forgotten  map[string]struct{}
+	removed    map[string]int64 // as memory.removed
+	admission  *jobpb.Admission // as memory.admission
+	topics     map[string]TopicChange
+	schedules  scheduleTimes
 }
 
 // TopicChange is the state of a topic as far as it matters to Reserve.

@@ -265,6 +265,9 @@ func (m *model) dateChanges(before map[uint64]uint32) {
 	for seq, j := range m.jobs {
 		if j.Revision != before[seq] {
 			j.ModifiedMs = m.clock
+			if j.Revision == 1 { // an imported job was added elsewhere
+				j.ModifiedMs = j.CreatedMs
+			}
 		}
 	}
 }

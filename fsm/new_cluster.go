@@ -100,7 +100,7 @@ func (m *Machine) enterCluster(c NewCluster) error {
 		if m.follows() { // a backup of a standby
 			x.endStandby()
 		}
-		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS)); err != nil {
+		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS, 0)); err != nil {
 			return err
 		}
 	}
@@ -140,8 +140,9 @@ const standbyVersion = 2
 // afterGap returns the seq after those that another cluster may have given since.
 func afterGap(nextSeq uint64) uint64 { return min(nextSeq+seqGap, max(nextSeq, maxNextSeq)) }
 
-// restore ends the reservations of a state and moves its instants by shift.
-func (x *tx) restore(shift int64) error {
+// restore ends the reservations of a state and moves its instants by shift. If generation is
+// not 0, it becomes that of every job: the tokens of all reservations before it are stale.
+func (x *tx) restore(shift int64, generation uint32) error {
 	meta := &x.m.meta
 	// Its consumers are those of the old cluster.
 	x.dropPending()
@@ -167,7 +168,7 @@ func (x *tx) restore(shift int64) error {
 	for next := uint64(1); ; {
 		done, err := x.eachJob(next, meta.state.nextSeq, newClusterStep, func(rec *record) error {
 			next = rec.seq + 1
-			return x.restoreJob(rec, shift)
+			return x.restoreJob(rec, shift, generation)
 		})
 		if err != nil {
 			return err
@@ -223,7 +224,7 @@ func (t *topic) shift(by int64) {
 }
 
 // restoreJob ends the reservation of a job, as if it had expired, and moves its instants.
-func (x *tx) restoreJob(rec *record, shift int64) error {
+func (x *tx) restoreJob(rec *record, shift int64, generation uint32) error {
 	t, err := x.topicOf(rec)
 	if err != nil {
 		return err
@@ -240,9 +241,16 @@ func (x *tx) restoreJob(rec *record, shift int64) error {
 			return err
 		}
 	}
+	fences := generation != 0 && list != listEnded
+	if fences {
+		rec.status.generation, rec.status.timedOut = generation, false
+	}
 	// An instant that the producer named does not move.
 	named := list == listDelayed && rec.spec.dueRequest != 0 && rec.status.dueMS == rec.spec.dueMS
 	if shift == 0 || list == listDead || named {
+		if fences {
+			x.save(rec)
+		}
 		return nil
 	}
 	return x.move(t, rec, list, list, func(s *jobStatus) {

@@ -28,27 +28,9 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 
 // addNew creates a job, and its topic if needed.
 func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
-	t := x.m.topics[op.Topic]
-	s := x.settingsOf(op.Topic, t)
-	if err := checkPushURL(op.Topic, s, op.Options.GetPushUrl()); err != nil {
-		return x.refuseInvalid(err, r)
-	}
-	if isFull(s, t.pending()) {
-		return x.refuseFull(op.Topic, s, t.pending(), r)
-	}
-	if n := x.namespaceFor(op.Topic, t); n != nil && !x.quotaChecked {
-		if err := n.checkID(op.Id); err != nil {
-			return x.refuseInvalid(err, r)
-		}
-		if !x.fits(n, growth{1, int64(len(op.Body)), newTopics(t)}, r) {
-			return nil
-		}
-	}
+	t := x.topicForNew(op, true, r)
 	if t == nil {
-		if x.topicsAtLimit() {
-			return x.refuseTopic(op.Topic, r)
-		}
-		t = x.newTopic(op.Topic)
+		return nil
 	}
 	options, err := encodeOptions(op.Options)
 	if err != nil {
@@ -59,10 +41,46 @@ func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	t.added++
 	x.create(t, rec, list)
 	x.indexNew(t, rec.seq, op.Options.GetHeaders())
+	x.replyNew(rec, list, r)
+	return nil
+}
+
+func (x *tx) replyNew(rec *record, list listKind, r *jobpb.Result) {
 	if x.replies {
 		r.Seq, r.Id, r.State, r.DueMs, r.Revision = rec.seq, x.name(rec), rec.state(list), rec.status.dueMS, rec.status.revision
 	}
-	return nil
+}
+
+// topicForNew returns the topic of a new job, which it makes if needed. nil means that the
+// add was refused. If waits, the job counts to the limit of the topic's waiting jobs.
+func (x *tx) topicForNew(op *jobpb.Add, waits bool, r *jobpb.Result) *topic {
+	t := x.m.topics[op.Topic]
+	s := x.settingsOf(op.Topic, t)
+	if err := checkPushURL(op.Topic, s, op.Options.GetPushUrl()); err != nil {
+		_ = x.refuseInvalid(err, r)
+		return nil
+	}
+	if waits && isFull(s, t.pending()) {
+		_ = x.refuseFull(op.Topic, s, t.pending(), r)
+		return nil
+	}
+	if n := x.namespaceFor(op.Topic, t); n != nil && !x.quotaChecked {
+		if err := n.checkID(op.Id); err != nil {
+			_ = x.refuseInvalid(err, r)
+			return nil
+		}
+		if !x.fits(n, growth{1, int64(len(op.Body)), newTopics(t)}, r) {
+			return nil
+		}
+	}
+	if t == nil {
+		if x.topicsAtLimit() {
+			_ = x.refuseTopic(op.Topic, r)
+			return nil
+		}
+		t = x.newTopic(op.Topic)
+	}
+	return t
 }
 
 // addTakenID does what if_exists asks for.

@@ -3,11 +3,14 @@ package fsm
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"tarry/internal/testseed"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -16,12 +19,15 @@ import (
 func TestNamespacesHoldWhatIsCounted(t *testing.T) {
 	seed := testseed.New()
 	t.Logf("TEST_SEED=%d", seed)
+	done := map[protoreflect.Name]bool{} // kinds of operations
 	for round := range uint64(4) {
 		r := newRig(t, Options{windowCap: 3})
-		g := namespaceOps{rng: rand.New(rand.NewPCG(seed, round))}
+		g := &namespaceOps{rng: rand.New(rand.NewPCG(seed, round))}
 		for range 150 {
 			before, op := r.allHeld(), g.next(r)
 			res := r.one(op)
+			g.held = append(g.held, res.Jobs...)
+			done[job.KindOf(op)] = done[job.KindOf(op)] || res.Code == jobpb.Code_OK
 			for name, now := range r.allHeld() {
 				was, known := before[name]
 				if known && res.Code == jobpb.Code_OK && op.GetPutNamespace() == nil {
@@ -33,6 +39,10 @@ func TestNamespacesHoldWhatIsCounted(t *testing.T) {
 				r.reopen()
 			}
 		}
+	}
+	require.Len(t, done, 19)
+	for kind, ok := range done {
+		require.True(t, ok, "no %s was done", kind)
 	}
 }
 
@@ -63,20 +73,23 @@ func (r *rig) allHeld() map[string]usage {
 }
 
 // namespaceOps makes operations at random, on few topics of two namespaces and of none.
-type namespaceOps struct{ rng *rand.Rand }
+type namespaceOps struct {
+	rng  *rand.Rand
+	held []*jobpb.Reserved // which may have ended
+}
 
-func (g namespaceOps) topic() string {
+func (g *namespaceOps) topic() string {
 	return []string{"a.x", "a.y", "a.z", "b.x", "b.y", "c"}[g.rng.IntN(6)]
 }
 
-func (g namespaceOps) quota(most uint64) *uint64 {
+func (g *namespaceOps) quota(most uint64) *uint64 {
 	if g.rng.IntN(3) == 0 {
 		return nil
 	}
 	return new(g.rng.Uint64N(most))
 }
 
-func (g namespaceOps) add() *jobpb.Add {
+func (g *namespaceOps) add() *jobpb.Add {
 	a := &jobpb.Add{Topic: g.topic(), Body: make([]byte, g.rng.IntN(20)), MaxAttempts: 2, DelayMs: int64(g.rng.IntN(3)) * 100}
 	if g.rng.IntN(2) == 0 {
 		a.Id = fmt.Sprintf("id-%d", g.rng.IntN(8))
@@ -85,12 +98,24 @@ func (g namespaceOps) add() *jobpb.Add {
 	return a
 }
 
-// ref names one of the jobs that there may be.
-func (g namespaceOps) ref(r *rig) *jobpb.Ref { return bySeq(1 + g.rng.Uint64N(r.m.meta.state.nextSeq)) }
+// lease names one of the jobs that may still be reserved, mostly.
+func (g *namespaceOps) lease(r *rig) *jobpb.Ref {
+	if n := len(g.held); n > 0 && g.rng.IntN(4) > 0 {
+		j := g.held[n-1]
+		g.held = g.held[:n-1]
+		return &jobpb.Ref{Seq: j.Seq, Generation: j.Generation}
+	}
+	return g.ref(r)
+}
 
-func (g namespaceOps) next(r *rig) *jobpb.Op {
+// ref names one of the jobs that there may be.
+func (g *namespaceOps) ref(r *rig) *jobpb.Ref {
+	return bySeq(1 + g.rng.Uint64N(r.m.meta.state.nextSeq))
+}
+
+func (g *namespaceOps) next(r *rig) *jobpb.Op {
 	r.now += int64(g.rng.IntN(60))
-	switch g.rng.IntN(17) {
+	switch g.rng.IntN(23) {
 	case 0:
 		prefix := []string{"a.", "b.", "a.x", "c", "z"}[g.rng.IntN(5)]
 		return opPutNamespace(&jobpb.Namespace{Name: []string{"n", "m"}[g.rng.IntN(2)], TopicPrefix: prefix,
@@ -100,14 +125,14 @@ func (g namespaceOps) next(r *rig) *jobpb.Op {
 	case 2:
 		return opReserve(3, g.topic(), "a.x", "b.x")
 	case 3:
-		return opFinish(g.ref(r))
+		return opFinish(g.lease(r))
 	case 4:
-		return opBury(&jobpb.Bury{Ref: g.ref(r)})
+		return opBury(&jobpb.Bury{Ref: g.lease(r)})
 	case 5:
 		adds := []*jobpb.Add{{Topic: g.topic(), Body: make([]byte, g.rng.IntN(9))}, {Topic: g.topic()}}
 		op := &jobpb.AtomicAdd{Adds: withTTR(adds)}
 		if g.rng.IntN(2) == 0 {
-			op.Finish = &jobpb.Finish{Ref: g.ref(r)}
+			op.Finish = &jobpb.Finish{Ref: g.lease(r)}
 		}
 		return opAtomicAdd(op)
 	case 6:
@@ -129,6 +154,28 @@ func (g namespaceOps) next(r *rig) *jobpb.Op {
 		return opAdvance(uint32(1 + g.rng.IntN(20)))
 	case 13:
 		return opPause(g.topic(), 5, true)
+	case 14:
+		return opDelete(g.ref(r))
+	case 15:
+		return opRelease(&jobpb.Release{Ref: g.lease(r), DelayMs: int64(g.rng.IntN(100))})
+	case 16:
+		return opPurge(&jobpb.Purge{Topic: g.topic(), State: jobpb.State(1 + g.rng.IntN(4)), Max: 3, Sweep: &jobpb.Sweep{Scan: 10}})
+	case 17:
+		return g.schedule(r)
 	}
 	return opAdd(g.add())
+}
+
+// schedule makes a schedule, runs it now, or fires a run that was planned.
+func (g *namespaceOps) schedule(r *rig) *jobpb.Op {
+	name := []string{"s1", "s2"}[g.rng.IntN(2)]
+	switch {
+	case r.schedule(name) == nil || g.rng.IntN(4) == 0:
+		s := everySchedule(strings.Repeat("x", g.rng.IntN(30)))
+		s.Job.Topic = g.topic()
+		return opPut(name, s)
+	case g.rng.IntN(2) == 0:
+		return opFire(&jobpb.FireSchedule{Name: name, Now: true, Runs: []*jobpb.ScheduledRun{{}}})
+	}
+	return r.fire(name, r.now+1000, r.now-1000)
 }

@@ -26,6 +26,7 @@ var (
 	keyHeaderWalk    = []byte{spaceMeta, 'h'}
 	keyCluster       = []byte{spaceMeta, 'i'}
 	keyPending       = []byte{spaceMeta, 'p'}
+	keyReplaced      = []byte{spaceMeta, 'r'}
 	keyStandby       = []byte{spaceMeta, 's'}
 	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
 	keyDurable       = []byte{spaceMeta, 'w'}
@@ -157,6 +158,7 @@ type meta struct {
 	version            uint32 // the cluster's
 	reset              clockReset
 	walk               headerWalk
+	replaced           replaced
 	pending            []pendingAdvance    // by instant; all of one term
 	standby            *jobpb.StandbyState // never changed once published; nil: none
 	migrating          []byte              // the key at which the migration to it continues; nil: it is done
@@ -195,6 +197,7 @@ func readMeta(r pebble.Reader) (m meta, err error) {
 		readKey(r, keyClock, func(v []byte) (err error) { m.reset, err = decodeClockReset(v); return err }),
 		readKey(r, keyHeaderWalk, func(v []byte) (err error) { m.walk, err = decodeHeaderWalk(v); return err }),
 		readKey(r, keyPending, func(v []byte) (err error) { m.pending, err = decodePending(v); return err }),
+		readKey(r, keyReplaced, func(v []byte) (err error) { m.replaced, err = decodeReplaced(v); return err }),
 		readKey(r, keyStandby, func(v []byte) (err error) { m.standby, err = decodeStandby(v); return err }),
 		readKey(r, keyDurable, func(v []byte) (err error) { m.durable, err = decodeDurableMark(v); return err }),
 		readKey(r, keyCluster, func(v []byte) error { m.clusterID = string(v); return nil }),

@@ -244,6 +244,11 @@ func opAdd(a *jobpb.Add) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}}
 }
 
+// opImport imports a job that waits.
+func opImport(a *jobpb.Add) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_ImportJob{ImportJob: &jobpb.ImportJob{Add: opAdd(a).GetAdd()}}}
+}
+
 func opReserve(max uint32, topics ...string) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: topics, Max: max}}}
 }

@@ -76,6 +76,8 @@ var rights = map[string]right{
 	"put_namespace":    {onTopics: mayChangeNamespaces},
 	"delete_namespace": {onTopics: mayChangeNamespaces},
 
+	"import_job": {onTopics: mayImportJob},
+
 	"advance":       {node: true},
 	"advance_at":    {node: true}, // its Reserves have principals
 	"migrate":       {node: true},

@@ -3,6 +3,7 @@ package fsm
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -28,44 +29,90 @@ type Stream struct {
 	ClusterID string
 	Version   uint32 // the cluster's
 	Totals    *jobpb.Totals
+	// Incremental: it is of use only with its base.
+	Incremental bool
 }
 
 // OpenStream fixes the present state in a checkpoint, which costs hard links and
 // a sync, and opens it as an archive. It blocks for about as long as a flush.
 func (m *Machine) OpenStream() (*Stream, error) {
+	return m.open(func(s *Stream, path, _ string, h store.Header) (err error) {
+		s.Archive, err = store.OpenArchive(m.options.FS, path, h)
+		return err
+	})
+}
+
+// Base is what a backup leaves out: the files that an earlier one of the same node has.
+type Base = store.Base
+
+// OpenBackup is OpenStream for a backup. If base is of the store that the machine has now, the
+// stream is incremental: it has no file that base has. One at a time.
+func (m *Machine) OpenBackup(base *Base) (*Stream, error) {
+	return m.open(func(s *Stream, path, live string, h store.Header) error {
+		id, err := m.dir.StoreID(live)
+		if err != nil {
+			return err
+		}
+		s.Archive, s.Incremental, err = store.OpenBackup(m.options.FS, path, h, id, base)
+		return err
+	})
+}
+
+// ReadBase reads the beginning of the state in a backup, and returns what a later one may leave
+// out.
+func ReadBase(state io.Reader) (*Base, error) { return store.ReadBase(state) }
+
+// Compose returns the whole state that an incremental one makes with the whole state that is its
+// base, and its size.
+func Compose(top, base io.Reader) (io.Reader, int64, error) {
+	c, err := store.Compose(top, base)
+	if err != nil {
+		return nil, 0, err
+	}
+	return c, c.Size, nil
+}
+
+// open takes a checkpoint and opens it; archive opens its archive.
+func (m *Machine) open(archive func(s *Stream, path, live string, h store.Header) error) (*Stream, error) {
 	path := m.dir.CheckpointPath()
-	if err := m.checkpoint(path); err != nil {
+	live, err := m.checkpoint(path)
+	if err != nil {
 		return nil, fmt.Errorf("take a checkpoint of the state: %w", err)
 	}
-	s, err := m.openStream(path)
+	s, err := m.readStream(path)
+	if err == nil {
+		err = archive(s, path, live, store.Header{Index: s.Index, Term: s.Term, Version: s.Version})
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open a checkpoint of the state: %w", err), m.dir.Remove(path))
 	}
 	return s, nil
 }
 
-func (m *Machine) checkpoint(path string) error {
+// checkpoint makes a checkpoint and returns the generation that it is of.
+func (m *Machine) checkpoint(path string) (live string, err error) {
 	m.storeMu.RLock()
 	defer m.storeMu.RUnlock()
 	if m.store == nil {
-		return errClosed
+		return "", errClosed
 	}
 	// A checkpoint holds what is not in tables yet as write-ahead log, which the
 	// receiver would have to replay; after a flush little of that is left.
 	if err := m.store.db.Flush(); err != nil {
-		return err
+		return "", err
 	}
 	// A copy of a write-ahead log that is being written may end in the middle of
 	// a record, which its reader takes for damage.
 	m.options.Point("before-checkpoint")
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	err := m.store.db.Checkpoint(path, pebble.WithFlushedWAL())
+	err = m.store.db.Checkpoint(path, pebble.WithFlushedWAL())
 	m.options.Point("after-checkpoint")
-	return err
+	return m.store.path, err
 }
 
-func (m *Machine) openStream(path string) (*Stream, error) {
+// readStream reads what a stream says of a checkpoint.
+func (m *Machine) readStream(path string) (*Stream, error) {
 	s := &Stream{}
 	err := m.dir.Inspect(path, func(db *pebble.DB) error {
 		meta, err := readMeta(db)
@@ -76,10 +123,6 @@ func (m *Machine) openStream(path string) (*Stream, error) {
 		s.ClusterID, s.Version, s.Totals = meta.clusterID, meta.version, meta.totals()
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.Archive, err = store.OpenArchive(m.options.FS, path, store.Header{Index: s.Index, Term: s.Term, Version: s.Version})
 	return s, err
 }
 
@@ -103,6 +146,12 @@ func (m *Machine) Install(r *Receiver, want Applied) error {
 	if err := m.checkReceived(r, want); err != nil {
 		return errors.Join(fmt.Errorf("install a snapshot: %w", err), r.Abort())
 	}
+	return m.swapTo(r)
+}
+
+// swapTo makes the generation that r has received the machine's state. Its errors are those of
+// Install.
+func (m *Machine) swapTo(r *Receiver) error {
 	old := m.store.path
 	m.options.Point("before-swap")
 	path, err := r.Keep()

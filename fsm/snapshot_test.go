@@ -228,7 +228,8 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		newer[0]++
 		require.NoError(t, other.m.store.db.Set(keyState, newer, nil))
 		dir := "state/checkpoint-9"
-		require.NoError(t, other.m.checkpoint(dir))
+		_, err := other.m.checkpoint(dir)
+		require.NoError(t, err)
 		require.NoError(t, other.m.store.db.Set(keyState, state, nil))
 		refuses(to, packDir(t, other.fs, dir, want), want, fmt.Sprintf("format version %d", formatVersion+1))
 	})

@@ -103,12 +103,14 @@ func plainSeconds(d time.Duration) string { return strconv.FormatInt(int64(d.Sec
 func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // checkReason checks the reason of a release or bury.
-func (l *Limits) checkReason(reason string) error {
+func (l *Limits) checkReason(reason string) error { return l.checkReasonIn("reason", reason) }
+
+func (l *Limits) checkReasonIn(field, reason string) error {
 	if len(reason) > l.MaxReasonBytes {
-		return Invalid("reason", "has %d bytes; the limit is %d", len(reason), l.MaxReasonBytes)
+		return Invalid(field, "has %d bytes; the limit is %d", len(reason), l.MaxReasonBytes)
 	}
 	if !utf8.ValidString(reason) {
-		return Invalid("reason", "is not valid UTF-8")
+		return Invalid(field, "is not valid UTF-8")
 	}
 	return nil
 }

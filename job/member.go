@@ -127,6 +127,9 @@ type BackupOptions struct {
 	// the state in MaxBackupTime; 0: without limit.
 	Rate  int64
 	Stale bool // what the node has now, even if it is behind
+	// Base is a backup with whose files this one is incremental, if the node has the store that
+	// Base is of; nil: it is whole.
+	Base *BackupBase
 }
 
 // Clocks compares the nodes' clocks, as the leader sees them.

@@ -73,6 +73,7 @@ var operations = map[protoreflect.Name]operation{
 	"delete_namespace": {check: func(l *Limits, op *jobpb.Op) error {
 		return l.CheckNamespaceName("name", op.GetDeleteNamespace().GetName())
 	}},
+	"import_job":      {since: 2, adds: true, check: func(l *Limits, op *jobpb.Op) error { return l.checkImportJob(op.GetImportJob()) }},
 	"follow_log":      {since: 2, leaderOnly: true, check: func(_ *Limits, op *jobpb.Op) error { return checkFollowLog(op.GetFollowLog()) }},
 	"promote_standby": {since: 2},
 }

@@ -34,7 +34,7 @@ func jobRules() []checked {
 	ended.rules = append(ended.rules, refRules(func(op *jobpb.Op) { op.GetAtomicAdd().Finish.Ref = nil })...)
 	return append([]checked{
 		{&jobpb.Op{Kind: &jobpb.Op_Add{Add: goodAdd()}}, append(addRules(add, same), whenRules(add, same)...)},
-		whole(jobs, "jobs"), ended,
+		whole(jobs, "jobs"), ended, importRules(),
 		{&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}, refRules(func(op *jobpb.Op) { op.GetFinish().Ref = &jobpb.Ref{Generation: 1} })},
 		{&jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}, refRules(func(op *jobpb.Op) { op.GetDelete().Ref = nil })},
 		{&jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref}}}, append(refRules(func(op *jobpb.Op) { op.GetRelease().Ref = nil }),
@@ -55,6 +55,33 @@ func jobRules() []checked {
 			rule{func(op *jobpb.Op) { op.GetKick().ToTopic = "a\n" }, "to_topic", "control character"},
 		)},
 	}, reserveAndUpdateRules(ref)...)
+}
+
+func importRules() checked {
+	set := func(f func(*jobpb.ImportJob)) func(*jobpb.Op) { return func(op *jobpb.Op) { f(op.GetImportJob()) } }
+	good := goodAdd()
+	good.DueMs = 1
+	return checked{
+		&jobpb.Op{Kind: &jobpb.Op_ImportJob{ImportJob: &jobpb.ImportJob{Add: good}}},
+		append(addRules(func(op *jobpb.Op) *jobpb.Add { return op.GetImportJob().Add }, same),
+			rule{set(func(i *jobpb.ImportJob) { i.Add = nil }), "job", "is missing"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.Id = "$0-1" }), "id", "reserved for ids made by the server"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.DueMs = 0 }), "due_at", "is missing"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.DueMs = -1 }), "due_at", "before 1970"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.IfExists = jobpb.IfExists_IF_EXISTS_KEEP }), "if_exists", "is not for an import"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.Condition = &jobpb.Condition{} }), "if_revision", "are not for an import"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.TopicTtr = true }), "ttr", "are its own"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.TopicAttempts = true }), "ttr", "are its own"},
+			rule{set(func(i *jobpb.ImportJob) { i.Add.MaxAttempts, i.Attempts = 3, 3 }), "attempts", "is 3 of 3"},
+			rule{set(func(i *jobpb.ImportJob) { i.DiedMs = 1 }), "died_at", "is only for jobs with the state dead"},
+			rule{set(func(i *jobpb.ImportJob) { i.Dead, i.DiedMs = true, -1 }), "died_at", "is -1"},
+			rule{set(func(i *jobpb.ImportJob) { i.CreatedMs = MaxInstantMS + 1 }), "created_at", "must be between 0 and"},
+			rule{set(func(i *jobpb.ImportJob) { i.DelayMs = -1 }), "delay", "is -0.001 s"},
+			rule{set(func(i *jobpb.ImportJob) { i.DelayMs = pastDelay + MaxSpread.Milliseconds() }), "delay", "is 1000604800.001 s"},
+			rule{set(func(i *jobpb.ImportJob) { i.Reason = long(MaxReasonBytes + 1) }), "reason", "has 1001 bytes"},
+			rule{set(func(i *jobpb.ImportJob) { i.LastError = "\xff" }), "last_error", "is not valid UTF-8"},
+		),
+	}
 }
 
 func reserveAndUpdateRules(ref *jobpb.Ref) []checked {

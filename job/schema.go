@@ -9,17 +9,12 @@ import (
 )
 
 // since has the cluster version that added a field or a value of an enum, by its full name
-// in the schema ("tarry.v1.Touch.ttr_ms"); FirstVersion if it is not listed. Operations,
-// the fields of Op, have it in operation.go.
+// in the schema ("tarry.v1.Touch.ttr_ms"), or all fields of a message by that of the message;
+// FirstVersion if it is not listed. Operations, the fields of Op, have it in operation.go.
 var since = map[protoreflect.FullName]uint32{
-	"tarry.v1.FollowLog.primary":      2,
-	"tarry.v1.FollowLog.entries":      2,
-	"tarry.v1.FollowLog.seen_index":   2,
-	"tarry.v1.FollowLog.seen_ms":      2,
-	"tarry.v1.FollowLog.caught_up_ms": 2,
-	"tarry.v1.FollowedEntry.index":    2,
-	"tarry.v1.FollowedEntry.term":     2,
-	"tarry.v1.FollowedEntry.data":     2,
+	"tarry.v1.ImportJob":     2,
+	"tarry.v1.FollowLog":     2,
+	"tarry.v1.FollowedEntry": 2,
 }
 
 // opSchema is the schema of an operation.
@@ -71,7 +66,7 @@ func (s *schema) set(number int, f schemaField) {
 }
 
 func sinceOf(name protoreflect.FullName) uint32 {
-	v := since[name]
+	v := max(since[name], since[name.Parent()])
 	if name.Parent() == opName {
 		v = operations[name.Name()].since
 	}

@@ -12,6 +12,7 @@ type account struct {
 	usage *usage // nil: Queue does not count what the call does
 	paid  int64  // operations that were counted when the call began
 	bytes int64  // of its body that are not counted yet
+	ahead int64  // of its body that were counted before they arrived
 	// open is set while a call that is counted later was neither counted nor refused.
 	open bool
 	// crowded is set if the call may only end or prolong reservations, because its connection is
@@ -64,7 +65,32 @@ func (l *Limits) Received(r *Request, bytes int64, read bool) error {
 	if a.paid == 0 {
 		return nil
 	}
-	return l.charge(id, a, cost{must: read})
+	err := l.charge(id, a, cost{must: read})
+	if !read && a.paid > 0 && a.bytes == 0 {
+		a.ahead += bytes
+	}
+	return err
+}
+
+// Missing takes back what Received has counted of a body that did not arrive: who only announces a
+// body must not use up what all clients of the token may send.
+func (l *Limits) Missing(r *Request, bytes int64) {
+	if r == nil || r.account.usage == nil || bytes <= 0 {
+		return
+	}
+	a := &r.account
+	uncounted := min(bytes, a.bytes)
+	a.bytes -= uncounted
+	counted := min(bytes-uncounted, a.ahead)
+	a.ahead -= counted
+	a.usage.giveBack(counted)
+}
+
+// GiveBack takes back bytes that Charge has counted.
+func (l *Limits) GiveBack(id string, bytes int64) {
+	if u := l.usageOf(id); u != nil && limitsOf(l.source.Auth(), id) != nil {
+		u.giveBack(bytes)
+	}
 }
 
 // refused ends what is known of a call that is refused. It costs nothing, but for a large body that
@@ -105,9 +131,14 @@ func (l *Limits) Charge(id string, ops, bytes int64, must bool) error {
 	return l.charge(id, &account{}, cost{ops: ops, bytes: bytes, must: must})
 }
 
-// ChargeTouch counts an operation that prolongs a reservation.
-func (l *Limits) ChargeTouch(id string) error {
-	return l.charge(id, &account{}, cost{ops: 1, keeps: 1})
+// ChargeTouch counts an operation that prolongs a reservation of the caller. With covered set it is
+// the first one in TouchEvery, and is not refused.
+func (l *Limits) ChargeTouch(id string, covered bool) error {
+	c := cost{ops: 1, keeps: 1}
+	if covered {
+		c.sure = 1
+	}
+	return l.charge(id, &account{}, c)
 }
 
 // charge counts what a call does, of which operations may be paid, and the bytes of its body.
@@ -158,7 +189,24 @@ func (l *Limits) chargeOps(ctx context.Context, ops []*jobpb.Op) error {
 	for _, op := range ops {
 		c.add(op)
 	}
+	if c.ends+c.keeps > 0 {
+		c.of = ops
+	}
 	return l.charge(r.Principal.TokenID(), &r.account, c)
+}
+
+// done takes note of what was replied to operations of a call.
+func (l *Limits) done(ctx context.Context, ops []*jobpb.Op, results []*jobpb.Result) {
+	if r := paying(ctx); r != nil && len(results) == len(ops) {
+		r.account.usage.done(ops, results, l.clock())
+	}
+}
+
+// finished is done for finishes.
+func (l *Limits) finished(ctx context.Context, finishes []*jobpb.Finish, results []*jobpb.Result) {
+	if r := paying(ctx); r != nil && len(results) == len(finishes) {
+		r.account.usage.finished(finishes, results)
+	}
 }
 
 // add adds an operation.
@@ -182,13 +230,13 @@ func (c *cost) add(op *jobpb.Op) {
 	}
 }
 
-// chargeFinishes counts n finishes of a call.
-func (l *Limits) chargeFinishes(ctx context.Context, n int) error {
+// chargeFinishes counts finishes of a call.
+func (l *Limits) chargeFinishes(ctx context.Context, finishes []*jobpb.Finish) error {
 	r := paying(ctx)
 	if r == nil {
 		return nil
 	}
-	return l.charge(r.Principal.TokenID(), &r.account, cost{ops: int64(n), ends: int64(n)})
+	return l.charge(r.Principal.TokenID(), &r.account, cost{ops: int64(len(finishes)), ends: int64(len(finishes)), finishes: finishes})
 }
 
 // chargeReads counts a call that reads n jobs.
@@ -241,7 +289,7 @@ func (p payer) got(jobs []*jobpb.Reserved) {
 		return
 	}
 	if u := p.limits.usageOf(p.id); u != nil && limitsOf(p.limits.source.Auth(), p.id) != nil {
-		u.reserved(len(jobs))
+		u.reserved(jobs, p.limits.clock())
 	}
 	_ = p.charge(cost{ops: int64(len(jobs) - 1), bytes: bodies(jobs), must: true})
 }

@@ -54,6 +54,7 @@ func Open(o Options) *Control {
 
 // Close ends what Open has started.
 func (c *Control) Close() {
+	c.Identity.leader.close()
 	c.Current.close()
 	c.Watch.Close()
 }
@@ -93,7 +94,7 @@ func (c *Control) WhileAllowed(ctx context.Context, verbs auth.Verbs, topics []s
 			return s.Check(r.Principal, now(), verbs, topic) != auth.Allowed
 		})
 	})
-	return until, func() { timed.at(0); forget(); end(nil) }
+	return until, func() { forget(); timed.at(0); end(nil) } // forget first: a look that is under way sets the timer
 }
 
 // accepted reports whether a state accepts that by which the caller is known.

@@ -14,6 +14,8 @@ import (
 type leader struct {
 	source Source
 	ask    func(context.Context) (revision uint64, err error)
+	open   context.Context // ends with close
+	close  context.CancelFunc
 
 	turn chan struct{} // held by who asks
 	mu   sync.Mutex
@@ -28,7 +30,8 @@ type question struct {
 }
 
 func newLeader(source Source, ask func(context.Context) (uint64, error)) *leader {
-	return &leader{source: source, ask: ask, turn: make(chan struct{}, 1)}
+	open, end := context.WithCancel(context.Background())
+	return &leader{source: source, ask: ask, open: open, close: end, turn: make(chan struct{}, 1)}
 }
 
 // revision returns the revision that the leader had at some instant after the call began.
@@ -63,6 +66,7 @@ func (l *leader) askNext(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
+	defer context.AfterFunc(l.open, cancel)()
 	q.revision, q.err = l.ask(ctx)
 	close(q.done)
 }

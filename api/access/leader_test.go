@@ -51,6 +51,24 @@ func TestTheLeaderIsAskedOnceForAllWhoWait(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 }
 
+// A node in no cluster always asks, and must stop at once.
+func TestAQuestionUnderWayEndsWithTheControl(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	c := Open(Options{Source: newChanging(enforced()), Leader: func(ctx context.Context) (uint64, error) {
+		once.Do(func() { close(began) })
+		<-ctx.Done()
+		select {
+		case ended <- ctx.Err():
+		default:
+		}
+		return 0, ctx.Err()
+	}})
+	<-began
+	c.Close()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
 func TestAskingIsLimitedForAllTogether(t *testing.T) {
 	i := NewIdentity(newChanging(enforced()), func(context.Context) (uint64, error) { return 0, nil })
 	for n := range allBurst + 100 {

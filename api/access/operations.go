@@ -28,6 +28,9 @@ func (q *Queue) checkOp(ctx context.Context, op *jobpb.Op) error {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		add(k.Add)
+	case *jobpb.Op_ImportJob:
+		add(k.ImportJob.GetAdd())
+		allow(auth.Manage, k.ImportJob.GetAdd().GetTopic())
 	case *jobpb.Op_AtomicAdd:
 		for _, a := range k.AtomicAdd.GetAdds() {
 			add(a)

@@ -39,6 +39,7 @@ func (q *Queue) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 		return nil, err
 	}
 	results, err := q.queue.Do(ctx, ops)
+	q.checks.done(ctx, ops, results)
 	q.countDenied(ctx, results)
 	return results, err
 }
@@ -76,7 +77,7 @@ func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, 
 			return nil, nil, err
 		}
 	}
-	if err := q.checks.chargeFinishes(ctx, len(finishes)); err != nil {
+	if err := q.checks.chargeFinishes(ctx, finishes); err != nil {
 		return nil, nil, err
 	}
 	pay := q.checks.payerOf(ctx, r)
@@ -86,10 +87,12 @@ func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, 
 			ops[i] = &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}}
 		}
 		results, err := q.queue.Do(ctx, ops)
+		q.checks.done(ctx, ops, results)
 		q.countDenied(ctx, results)
 		return results, nil, err
 	}
 	results, jobs, err := q.queue.FinishAndReserve(ctx, finishes, r)
+	q.checks.finished(ctx, finishes, results)
 	q.countDenied(ctx, results)
 	pay.got(jobs)
 	return results, jobs, err

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"slices"
+	"time"
 
 	"tarry/auth"
 	"tarry/job"
@@ -10,8 +11,63 @@ import (
 )
 
 // Read implements job.Reader: it shows what the caller may read. A job that it may not read does
-// not exist for it.
+// not exist for it. Unless the read may be stale, it is decided by tokens that are as new as the
+// state that was read: who was revoked before it began gets nothing, although this node may not
+// know it yet.
 func (q *Queue) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
+	if stale {
+		return q.read(ctx, r, true)
+	}
+	for {
+		decidedBy := q.checks.source.Auth().Revision
+		from := newest{queue: q.queue}
+		a, err := (&Queue{queue: &from, checks: q.checks}).read(ctx, r, false)
+		if from.revision <= decidedBy {
+			return a, err
+		}
+		if err := q.checks.reach(ctx, from.revision); err != nil {
+			return nil, err
+		}
+		if who, _ := ctx.Value(requestKey{}).(*Request); who != nil && !off(q.checks.State(), 0) && !who.accepted(q.checks.State()) {
+			return nil, Unauthorized()
+		}
+	}
+}
+
+// newest keeps the newest revision of the tokens in what was read.
+type newest struct {
+	queue
+	revision uint64
+}
+
+func (n *newest) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
+	a, err := n.queue.Read(ctx, r, stale)
+	n.revision = max(n.revision, a.GetAuthRevision())
+	return a, err
+}
+
+// maxBehind bounds how long a read waits until this node has the tokens that the leader had.
+const maxBehind = 5 * time.Second
+
+// reach waits until this node has a revision of the tokens.
+func (c *Checks) reach(ctx context.Context, revision uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, maxBehind)
+	defer cancel()
+	for {
+		changed := c.source.AuthChanged() // before Auth, to miss no change
+		if c.source.Auth().Revision >= revision {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return job.NotApplied("this node does not have the latest tokens yet, so it does not know who may read what; use another node, or try again")
+		}
+	}
+}
+
+// read is Read, decided by the tokens that this node has.
+func (q *Queue) read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
 	switch r.What.(type) {
 	case *jobpb.Read_Token, *jobpb.Read_Tokens: // in every mode
 		if err := q.checks.Allow(ctx, auth.Admin, ""); err != nil {

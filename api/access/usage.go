@@ -14,14 +14,14 @@ import (
 // What ends or prolongs a reservation is allowed by the limits as any other call, or else by a
 // reserve, which is larger than a second's worth and for nothing else. This node does not look
 // whether the caller holds the job: it may have been reserved on another node a moment ago. So the
-// reserve also bounds calls that end nothing. A job that was reserved here allows one end more, so
+// reserve also bounds calls that end nothing. What was reserved here needs none of it (leases), so
 // that a consumer can finish all that it holds, however much that is.
 type usage struct {
 	mu          sync.Mutex
 	rate, bytes budget
 	keeping     budget // the reserve of operations
 	keepBytes   budget // the reserve of bytes
-	held        int64  // jobs that were reserved here, of which no end was counted
+	leases      leases // of jobs that were reserved here
 	connections uint32
 	crowded     uint32 // connections beyond the limit
 	waiters     uint32
@@ -34,8 +34,6 @@ const (
 	minKeeps    = 64
 	// keepRequest is what a request needs at most to end or prolong one reservation, in bytes.
 	keepRequest = 4 << 10
-	// maxHeld bounds how many ends are saved up.
-	maxHeld = 100_000
 )
 
 // cost is what a call uses.
@@ -45,13 +43,18 @@ type cost struct {
 	keeps int64 // of ops: they prolong reservations
 	bytes int64
 	must  bool // it is done already
+	// of or finishes has the operations of which some end or prolong reservations.
+	of       []*jobpb.Op
+	finishes []*jobpb.Finish
+	// sure are those of keeps that are covered (leases), as the caller knows.
+	sure int64
 }
 
 // keepsOnly reports whether the call only ends and prolongs reservations.
 func (c cost) keepsOnly() bool { return c.ends+c.keeps > 0 && c.ends+c.keeps == c.ops }
 
-// kept returns what the call needs of the reserve, if covered of the ends are of jobs that were
-// reserved here. The bytes of other operations are not in it.
+// kept returns what the call needs of the reserve, if covered of what it ends and prolongs are jobs
+// that were reserved here. The bytes of other operations are not in it.
 func (c cost) kept(covered int64) (ops, bytes float64) {
 	if c.keepsOnly() {
 		bytes = float64(max(0, c.bytes-covered*keepRequest))
@@ -100,15 +103,15 @@ func (u *usage) take(of *jobpb.TokenLimits, at time.Time, credit int64, c cost) 
 	defer u.mu.Unlock()
 	u.fill(of, at)
 	u.rate.left += float64(credit)
-	covered := min(c.ends, u.held)
+	covered := c.sure + u.leases.cover(&c, at, false)
 	limit, wait, kept := u.lacks(c, covered)
 	if wait > 0 && !c.must {
 		return limit, wait
 	}
 	u.rate.left -= float64(c.ops)
 	u.bytes.left -= float64(c.bytes)
-	u.held -= covered
 	if kept {
+		u.leases.cover(&c, at, true)
 		ops, bytes := c.kept(covered)
 		u.keeping.left -= ops
 		u.keepBytes.left -= bytes
@@ -125,7 +128,7 @@ func (u *usage) blocked(of *jobpb.TokenLimits, at time.Time, bytes int64) (limit
 	if limit, wait, _ = u.lacks(cost{ops: 1, bytes: bytes}, 0); wait == 0 {
 		return "", 0
 	}
-	covered := min(u.held, job.MaxBatch)
+	covered := min(int64(len(u.leases.of)), job.MaxBatch)
 	n := max(covered, 1)
 	if l, w, _ := u.lacks(cost{ops: n, ends: n, bytes: bytes}, covered); w < wait {
 		limit, wait = l, w
@@ -134,10 +137,28 @@ func (u *usage) blocked(of *jobpb.TokenLimits, at time.Time, bytes int64) (limit
 }
 
 // reserved records jobs that the token has got.
-func (u *usage) reserved(n int) {
+func (u *usage) reserved(jobs []*jobpb.Reserved, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.held = min(u.held+int64(n), maxHeld)
+	u.leases.add(jobs, at)
+}
+
+// done takes note of what was replied to operations.
+func (u *usage) done(ops []*jobpb.Op, results []*jobpb.Result, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, r := range results {
+		u.leases.done(ops[i], r.GetCode(), at)
+	}
+}
+
+// finished is done for finishes.
+func (u *usage) finished(finishes []*jobpb.Finish, results []*jobpb.Result) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, r := range results {
+		u.leases.ended(finishes[i].Ref, r.GetCode())
+	}
 }
 
 // readInVain counts the body of a call that was read and refused then. A small one costs nothing.
@@ -145,6 +166,13 @@ func (u *usage) readInVain(bytes int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.keepBytes.left -= float64(max(0, bytes-keepRequest))
+}
+
+// giveBack takes back bytes that were counted.
+func (u *usage) giveBack(bytes int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.bytes.left = min(u.bytes.most, u.bytes.left+float64(bytes))
 }
 
 // more returns how many more whole operations are allowed now, at most most.

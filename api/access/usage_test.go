@@ -69,9 +69,9 @@ func TestCallsThatEndNothingHaveABound(t *testing.T) {
 // A consumer reserves what the rate allows, for a long time, and ends it all at once.
 func TestAllJobsThatWereReservedHereCanBeEnded(t *testing.T) {
 	r := newLimitedRig(t, &jobpb.TokenLimits{RateMilli: 5000, Bytes: 1})
-	q, _ := r.queue()
+	q := r.leasing()
 	for range 200 {
-		r.now = r.now.Add(time.Hour)
+		r.now = r.now.Add(100 * time.Second)
 		call, err := r.call(nil, true)
 		require.NoError(t, err)
 		jobs, err := q.Reserve(r.ctx(call), &jobpb.Reserve{Topics: []string{"mail"}, Max: 5}, 0)
@@ -79,9 +79,14 @@ func TestAllJobsThatWereReservedHereCanBeEnded(t *testing.T) {
 		require.Len(t, jobs, 5)
 		r.End(call)
 	}
-	require.Equal(t, minKeeps, passed(500, func() error { return r.does(q, 0, touches(1)) }), "touches do not use them up")
-	require.NoError(t, r.does(q, 30_000, finishes(500)))
-	require.Equal(t, 500, passed(501, func() error { return r.does(q, 100, finishes(1)) }))
+	require.Equal(t, minKeeps, passed(500, func() error { return r.does(q, 0, touches(1)) }), "other touches do not use them up")
+	held := make([]*jobpb.Op, 500)
+	for i := range held {
+		held[i] = finishOf(uint64(501 + i))
+	}
+	require.NoError(t, r.does(q, 30_000, held))
+	n := uint64(500)
+	require.Equal(t, 500, passed(501, func() error { n--; return r.does(q, 100, []*jobpb.Op{finishOf(n + 1)}) }))
 }
 
 func TestTheJobsOfAFinishAreRefusedAsOtherAddsAre(t *testing.T) {

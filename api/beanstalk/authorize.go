@@ -146,12 +146,14 @@ func (c *conn) charge(cmd command) error {
 		_, held = c.held.ref(cmd.id)
 	}
 	if held && cmd.verb == touch { // unlike the others it can be sent again and again
-		return c.server.Access.ChargeTouch(c.who.principal.TokenID())
+		return c.server.Access.ChargeTouch(c.who.principal.TokenID(), c.held.coversTouch(cmd.id))
 	}
 	bytes := int64(0)
 	switch cmd.verb {
 	case put:
-		bytes = int64(cmd.n)
+		if int64(cmd.n) <= int64(c.server.MaxJobSize) && !cmd.trailing { // else it is refused, whatever is sent
+			bytes = int64(cmd.n)
+		}
 	case reserve, reserveTimeout, reserveJob:
 		bytes = 1 // so that it waits until a debt is paid
 	}

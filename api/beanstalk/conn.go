@@ -164,6 +164,9 @@ func (c *conn) execute(line []byte) error {
 		cmd.verb = unknown
 	}
 	c.next(cmd.verb)
+	if cmd.verb == unknown { // it counts as far as the limits of the token allow, and gets its reply
+		_ = c.server.Access.Charge(c.who.principal.TokenID(), 1, 0, false)
+	}
 	if bad {
 		c.say(badFormat)
 		return nil

@@ -169,8 +169,8 @@ func (in *input) line() ([]byte, lineState) {
 var errNoRoom = errors.New("no room for a body")
 
 // body reads n bytes and the two after them; ok reports whether those are CRLF. It
-// calls room before it allocates, with larger numbers as more has arrived. When room
-// returns false, it returns what it has consumed and errNoRoom.
+// calls room before it allocates, with larger numbers as more has arrived. With an error,
+// which is errNoRoom when room returns false, it returns what it has consumed.
 func (in *input) body(n int, room func(bytes int) bool) (body []byte, ok bool, err error) {
 	for size := n + 2; len(body) < size; {
 		have, left := len(body), size-len(body)
@@ -184,11 +184,12 @@ func (in *input) body(n int, room func(bytes int) bool) (body []byte, ok bool, e
 		if copied == more {
 			continue
 		}
+		read := 0
 		if in.err == nil {
-			_, in.err = io.ReadFull(in.conn, body[have+copied:])
+			read, in.err = io.ReadFull(in.conn, body[have+copied:])
 		}
 		if in.err != nil {
-			return nil, false, in.err
+			return body[:have+copied+read], false, in.err
 		}
 	}
 	return body[:n:n], body[n] == '\r' && body[n+1] == '\n', nil

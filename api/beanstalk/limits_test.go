@@ -55,8 +55,10 @@ func TestTouchesAboveTheRateOfATokenHaveABound(t *testing.T) {
 	g.limit("shop", &jobpb.TokenLimits{RateMilli: 1000_000})
 	g.mode(enforce)
 	c := g.as("shop")
-	require.Regexp(t, `^INSERTED`, c.say("put 0 0 3600 1\r\nx"))
-	require.Equal(t, "RESERVED 1 1\nx", c.say("reserve"))
+	for i := range 2 {
+		require.Regexp(t, `^INSERTED`, c.say("put 0 0 3600 1\r\nx"))
+		require.Equal(t, fmt.Sprintf("RESERVED %d 1\nx", i+1), c.say("reserve"))
+	}
 	g.limit("shop", &jobpb.TokenLimits{RateMilli: 1})
 	for i := range 100 {
 		want := "TOUCHED"
@@ -65,6 +67,9 @@ func TestTouchesAboveTheRateOfATokenHaveABound(t *testing.T) {
 		}
 		require.Equal(t, want, c.say("touch 1"), i)
 	}
+	// Another job can be prolonged all the same, once in a quarter of its TTR.
+	require.Equal(t, "TOUCHED", c.say("touch 2"))
+	require.Equal(t, "OUT_OF_MEMORY", c.say("touch 2"))
 	require.Equal(t, "DELETED", c.say("delete 1"))
 }
 
@@ -111,4 +116,32 @@ func TestAReserveThatWaitsIsOneOfTheWaitersOfItsToken(t *testing.T) {
 	require.Equal(t, "TIMED_OUT", two.say("reserve-with-timeout 0"), "it does not wait")
 	require.Regexp(t, `^INSERTED`, two.say("put 0 0 60 1\r\nx"))
 	require.Equal(t, "RESERVED 1 1\nx", one.reply())
+}
+
+// Else one line of a client would use up what all of them may send, for as long as the client likes.
+func TestABodyThatIsOnlyAnnouncedIsNotCounted(t *testing.T) {
+	g := guard(t)
+	g.limit("shop", &jobpb.TokenLimits{Bytes: 1})
+	g.mode(enforce)
+	g.as("shop").send("put 0 0 60 4294967295")
+	c := g.as("shop")
+	require.Equal(t, "BAD_FORMAT", c.say("put 0 0 60 65535 x"))
+	c.send("put 0 0 60 65535")
+	require.NoError(t, c.conn.Close())
+	require.Eventually(t, func() bool {
+		return strings.HasPrefix(g.as("shop").say("put 0 0 60 1\r\nx"), "INSERTED")
+	}, time.Minute, 10*time.Millisecond)
+}
+
+func TestACommandThatIsMalformedCounts(t *testing.T) {
+	for line, reply := range map[string]string{"nonsense": "UNKNOWN_COMMAND", "put 1 2": "BAD_FORMAT"} {
+		g := guard(t)
+		g.limit("shop", &jobpb.TokenLimits{RateMilli: 1})
+		g.mode(enforce)
+		c := g.as("shop")
+		for range 100 {
+			require.Equal(t, reply, c.say(line))
+		}
+		require.Equal(t, "OUT_OF_MEMORY", c.say("list-tube-used"))
+	}
 }

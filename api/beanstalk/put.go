@@ -61,6 +61,7 @@ func (c *conn) put(cmd command) error {
 		c.unclaim(c.claimed - before)
 		return c.refusePut(size-len(body), outOfMemory)
 	case err != nil:
+		c.server.Access.GiveBack(c.who.principal.TokenID(), int64(max(0, size-len(body)))) // it was counted when it was announced
 		return err
 	}
 	c.arrived()

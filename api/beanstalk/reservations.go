@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"tarry/api/access"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -15,6 +16,8 @@ type reservation struct {
 	// until is when the reservation expires by this node's clock; the cluster
 	// decides by its own clock.
 	until time.Time
+	// touches is when a touch above the limits of the token is allowed again.
+	touches time.Time
 }
 
 // reservations are those of a connection, by job. An expired one stays until the
@@ -38,9 +41,13 @@ func (h *reservations) add(seq uint64, generation uint32, ttr time.Duration) {
 	if h.jobs == nil {
 		h.jobs = map[uint64]reservation{}
 	}
+	var touches time.Time
+	if before := h.jobs[seq]; before.generation == generation { // it is prolonged
+		touches = before.touches
+	}
 	h.drop(seq)
 	until := time.Now().Add(ttr)
-	h.jobs[seq] = reservation{generation, ttr, until}
+	h.jobs[seq] = reservation{generation, ttr, until, touches}
 	if h.earliest.IsZero() || until.Before(h.earliest) {
 		h.earliest = until
 	}
@@ -58,6 +65,18 @@ func (h *reservations) drop(seq uint64) {
 func (h *reservations) ref(seq uint64) (ref *jobpb.Ref, held bool) {
 	j, held := h.jobs[seq]
 	return &jobpb.Ref{Seq: seq, Generation: j.generation}, held
+}
+
+// coversTouch reports whether a touch of a job that the connection has reserved is allowed above
+// the limits of its token, and counts it.
+func (h *reservations) coversTouch(seq uint64) bool {
+	j, now := h.jobs[seq], time.Now()
+	if now.Before(j.touches) {
+		return false
+	}
+	j.touches = now.Add(access.TouchEvery(j.ttr))
+	h.jobs[seq] = j
+	return true
 }
 
 // soon returns the time until a reservation enters its last second: 0 or less when

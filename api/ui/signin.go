@@ -67,9 +67,15 @@ func (q *request) identify() {
 	q.person.Session = q.api.token != ""
 }
 
-// session returns the session of the browser; empty: it has none.
+// session returns the session of the browser; empty: it has none. Over TLS only a cookie counts
+// that was set over TLS: the other one may be of somebody on the network, who would have the
+// person work with a token of theirs.
 func (q *request) session() string {
-	for _, name := range []string{securePrefix + sessionCookie, sessionCookie} {
+	names := []string{securePrefix + sessionCookie, sessionCookie}
+	if q.r.TLS != nil {
+		names = names[:1]
+	}
+	for _, name := range names {
 		if c, err := q.r.Cookie(name); err == nil {
 			return c.Value
 		}

@@ -219,6 +219,19 @@ func TestSessionsOverTLSAreForTLS(t *testing.T) {
 	}
 }
 
+// Whoever speaks plain HTTP on the network can set the cookie without the prefix.
+func TestASessionThatWasSetWithoutTLSDoesNotCountOverTLS(t *testing.T) {
+	r, root := enforced(t)
+	form := formIn(t, parsed(t, r.get(Root)), signInPath)
+	form.Set(tokenInput, root)
+	require.Equal(t, http.StatusSeeOther, r.send(formOf(signInPath, form)).Code)
+	require.Equal(t, sessionCookie, r.sessionCookie().Name)
+	require.Equal(t, http.StatusOK, r.get(Root).Code)
+	q := httptest.NewRequest(http.MethodGet, Root, nil)
+	q.TLS = &tls.ConnectionState{}
+	require.Equal(t, http.StatusUnauthorized, r.send(q).Code)
+}
+
 // No answer to a token that is not accepted tells why.
 func TestTokensThatAreNotAccepted(t *testing.T) {
 	r, root := enforced(t)

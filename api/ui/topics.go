@@ -21,6 +21,8 @@ type topicsView struct {
 	Sorts  []sortBy
 	Topics []topicRow
 	Pager  pager
+	// Namespaces are on the first page.
+	Namespaces namespacesView
 }
 
 // topicRow is one topic with its rates and its late jobs.
@@ -39,6 +41,13 @@ func showTopics(q *request) (any, error) {
 	if err := q.read("/v1/stats", nil, &v.Totals); err != nil {
 		return nil, err
 	}
+	after := q.value("after")
+	if after == "" {
+		var err error
+		if v.Namespaces, err = q.namespaces(v.Prefix); err != nil {
+			return nil, err
+		}
+	}
 	if v.Totals.Topics <= maxSorted {
 		v.Sorts = sorts(q.value("sort"), v.Prefix)
 		for _, s := range v.Sorts {
@@ -48,7 +57,6 @@ func showTopics(q *request) (any, error) {
 			}
 		}
 	}
-	after := q.value("after")
 	found, more, err := q.topicsFrom(v.Prefix, after, topicsPage)
 	if err != nil {
 		return nil, err

@@ -333,6 +333,7 @@ func powerLossOfAll(ctx context.Context, e *Env, nodes []*localcluster.Node) err
 func powerLossBesidePause(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	victim, others := nodes[0], nodes[1:]
 	var errs []error
+	e.Stall()
 	for _, n := range others {
 		errs = append(errs, n.Pause())
 	}

@@ -79,6 +79,9 @@ type Env struct {
 	// Skew records that a node's clock is off by up to by, from now to the end of Run, so
 	// that the judge tolerates it.
 	Skew func(by time.Duration)
+	// Stall records that a node stands still between now and the end of Run, so that the judge
+	// expects late replies.
+	Stall func()
 	// Count adds to a counter of the report, such as the number of refusals.
 	Count   func(figure string, n int)
 	Claimed *ClaimedNodes // the nodes that injections work on

@@ -83,6 +83,7 @@ func pauseOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
 		pause = e.Between(2*time.Second, 10*time.Second)
 	}
 	e.Log.Info("SIGSTOP", "node", victim.ID, "for", pause.Round(time.Millisecond))
+	e.Stall()
 	if err := victim.Pause(); err != nil {
 		return err
 	}

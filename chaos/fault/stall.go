@@ -65,6 +65,7 @@ func (e *Env) stall(ctx context.Context, victim *localcluster.Node) error {
 	}
 	sleep.For(ctx, answersHeld)
 	e.Log.Info("SIGSTOP with answers on their way", "node", victim.ID)
+	e.Stall()
 	if err := errors.Join(victim.Pause(), inTime()); err != nil {
 		return errors.Join(err, late())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/internal/sleep"
+	"tarry/job"
 )
 
 // Upgrade returns the faults of mixed releases.
@@ -30,7 +31,7 @@ func upgradeAndBack(ctx context.Context, e *Env, nodes []*localcluster.Node) err
 		if err := e.replace(ctx, n, e.Next, "true"); err != nil {
 			return err
 		}
-		e.stillVersion(ctx, n, 1)
+		e.stillVersion(ctx, n, job.MaxVersion)
 		sleep.For(ctx, e.Between(0, time.Second))
 	}
 	if len(before) == len(nodes) {
@@ -41,7 +42,7 @@ func upgradeAndBack(ctx context.Context, e *Env, nodes []*localcluster.Node) err
 		if before[n] == "" {
 			continue
 		}
-		e.stillVersion(ctx, n, 1)
+		e.stillVersion(ctx, n, job.MaxVersion)
 		if err := e.replace(ctx, n, before[n], ""); err != nil {
 			return err
 		}

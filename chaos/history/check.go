@@ -16,6 +16,8 @@ type Options struct {
 	// Skews are times in which a node's clock was further off, on purpose. The checks
 	// allow for it in calls that were made in one.
 	Skews []Skew
+	// Stalls are times in which a node stood still, on purpose, so that replies came late.
+	Stalls []Window
 	// MaxWriteGap is the longest accepted stretch without a successful write
 	// between From and To; 0 measures without judging.
 	MaxWriteGap time.Duration

@@ -139,6 +139,7 @@ func (s *jobHistory) number() {
 		return
 	}
 	slices.SortFunc(leased, func(a, b *Op) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Complete, b.Complete)) })
+	s.putLateFirst(leased)
 	generation := map[uint64]uint64{}
 	for i, d := range leased {
 		d.Generation = 1

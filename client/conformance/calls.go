@@ -247,6 +247,11 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	"rotate_token": verb(rotateToken),
 	"delete_token": verb(deleteToken),
 
+	"namespaces":       verb(namespaces),
+	"namespace":        verb(namespace),
+	"put_namespace":    verb(putNamespace),
+	"delete_namespace": verb(deleteNamespace),
+
 	"members": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
 		return inMember("members")(d.client.Members(ctx))
 	}),

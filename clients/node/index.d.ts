@@ -555,6 +555,41 @@ export interface TokenPut {
   token?: string;
 }
 
+/** What a namespace may hold; what is missing is not bounded. */
+export interface Quotas {
+  /** In all states. */
+  jobs?: number;
+  /** Of the bodies of these jobs. */
+  bytes?: number;
+  topics?: number;
+  /** Jobs added a second, through each node. */
+  rate?: number;
+}
+
+/** A tenant: the topics whose names begin with a prefix, and what they may hold (docs/namespaces.md). */
+export interface NamespaceSpec {
+  topicPrefix: string;
+  /** Of the ids that producers give to its jobs; without one: any. */
+  idPrefix?: string;
+  description?: string;
+  quotas?: Quotas;
+}
+
+/** A namespace and what it holds. */
+export interface Namespace extends NamespaceSpec {
+  name: string;
+  revision: number;
+  quotas: Quotas;
+  use: { jobs: number; bytes: number; topics: number };
+}
+
+/** What became of a namespace; `existing`: it was the same before. */
+export interface NamespacePut {
+  name: string;
+  revision: number;
+  existing: boolean;
+}
+
 /** Who the client is for the cluster, and what it may do; without a known token there is no `id`. */
 export interface Identity extends TokenSpec {
   mode: "off" | "report" | "enforce";
@@ -752,6 +787,14 @@ export class Client {
   rotateToken(id: string, options?: { overlap?: number } & CallOptions): Promise<TokenPut & { token: string }>;
   /** Revokes a token at once and for good. */
   deleteToken(id: string, options?: CallOptions): Promise<void>;
+
+  /** The namespaces that the client may see, by name. */
+  namespaces(options?: CallOptions): Promise<Namespace[]>;
+  namespace(name: string, options?: CallOptions): Promise<Namespace>;
+  /** Makes or replaces a namespace. Quotas that are not given do not bound it. */
+  putNamespace(name: string, namespace: NamespaceSpec, options?: { ifRevision?: number } & CallOptions): Promise<NamespacePut>;
+  /** Removes a namespace. Its topics and jobs stay. */
+  deleteNamespace(name: string, options?: CallOptions): Promise<void>;
 
   members(options?: CallOptions): Promise<Member[]>;
   health(options?: CallOptions): Promise<Health>;

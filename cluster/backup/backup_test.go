@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -30,9 +31,12 @@ func state(size int) []byte {
 	return b
 }
 
-func file(t testing.TB, data []byte) []byte {
+func file(t testing.TB, data []byte) []byte { return fileOf(t, header(0), data) }
+
+func fileOf(t testing.TB, h Header, data []byte) []byte {
 	var out bytes.Buffer
-	w, err := NewWriter(&out, header(len(data)))
+	h.StateBytes = int64(len(data))
+	w, err := NewWriter(&out, h)
 	require.NoError(t, err)
 	_, err = io.Copy(w, bytes.NewReader(data))
 	require.NoError(t, err)
@@ -106,7 +110,7 @@ func TestMessagesSayWhatIsWrong(t *testing.T) {
 	}
 	for want, data := range map[string][]byte{
 		"no backup of tarry":        []byte("PK\x03\x04 a zip archive"),
-		"format 2, and this":        with(11, 2),
+		"format 3, and this":        with(11, 3),
 		"its header has":            with(12, 0xff),
 		"header does not match":     with(20, 'x'),
 		"it ends early":             whole[:len(whole)-1],
@@ -120,21 +124,52 @@ func TestMessagesSayWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 
+// A file has one id, however it is read; another file has another.
+func TestTheIDOfAFile(t *testing.T) {
+	one, other := file(t, state(1000)), file(t, state(1001))
+	id, err := ReadID(bytes.NewReader(one), int64(len(one)))
+	require.NoError(t, err)
+	r, err := NewReader(bytes.NewReader(one))
+	require.NoError(t, err)
+	defer r.Close()
+	require.Empty(t, r.ID())
+	_, err = io.ReadAll(r)
+	require.NoError(t, err)
+	require.Equal(t, id, r.ID())
+	require.Len(t, id, 32)
+	second, err := ReadID(bytes.NewReader(other), int64(len(other)))
+	require.NoError(t, err)
+	require.NotEqual(t, id, second)
+	_, err = ReadID(bytes.NewReader(one[:500]), 500)
+	require.ErrorIs(t, err, ErrDamaged)
+}
+
 // The golden file of a format was written when the format was made. Each later release
 // must read it.
 func TestGoldenFiles(t *testing.T) {
-	const name = "testdata/format1.tarry-backup"
+	for format := uint32(1); format <= FormatVersion; format++ {
+		h := header(0)
+		if format == 2 {
+			h.BaseID, h.BaseTakenMS, h.BaseName = "000102030405060708090a0b0c0d0e0f", 1_699_999_000_000, "monday.backup"
+		}
+		require.Equal(t, format, h.Format())
+		golden(t, fmt.Sprintf("testdata/format%d.tarry-backup", format), h)
+	}
+}
+
+func golden(t *testing.T, name string, h Header) {
 	data := state(BlockBytes + 300)
 	copy(data[BlockBytes/2:], make([]byte, BlockBytes/2-200)) // keeps the file small
 	if _, err := os.Stat(name); err != nil && *update {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(name, file(t, data), 0o644))
+		require.NoError(t, os.WriteFile(name, fileOf(t, h, data), 0o644))
 	}
-	golden, err := os.ReadFile(name)
+	h.StateBytes = int64(len(data))
+	text, err := os.ReadFile(name)
 	require.NoError(t, err)
-	h, got, err := read(golden)
+	found, got, err := read(text)
 	require.NoError(t, err)
-	require.Equal(t, header(len(data)), h)
+	require.Equal(t, h, found)
 	require.True(t, bytes.Equal(data, got))
 }
 

@@ -1,9 +1,11 @@
 package backup
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -20,9 +22,10 @@ import (
 // file before it.
 const (
 	magic = "TARRYBAK"
-	// FormatVersion is the version of the format that Writer writes. A change of the format
-	// gets another one, and the Reader must still read all before it.
-	FormatVersion = 1
+	// FormatVersion is the newest version of the format. A change of the format gets another one,
+	// and the Reader must still read all before it. A whole backup has version 1, so that older
+	// releases read it; an incremental one has version 2, whose header names its base.
+	FormatVersion = 2
 
 	preambleLen = len(magic) + 4 + 4
 	sumLen      = 4
@@ -60,7 +63,29 @@ type Header struct {
 	StateFormat    uint32 `json:"state_format"`
 	StateBytes     int64  `json:"state_bytes"` // of all blocks, before compression
 	Counts         Counts `json:"counts"`
+	// Of an incremental backup: the id of the backup that has the rest of the state, when that was
+	// made and which name its file had. IDs are of files: 32 hexadecimal digits.
+	BaseID      string `json:"base_id,omitempty"`
+	BaseTakenMS int64  `json:"base_taken_ms,omitempty"`
+	BaseName    string `json:"base_name,omitempty"`
 }
+
+// Format is the version of the format of a file with the header.
+func (h *Header) Format() uint32 {
+	if h.BaseID != "" {
+		return 2
+	}
+	return 1
+}
+
+// BaseTaken is when the base was made.
+func (h *Header) BaseTaken() time.Time { return time.UnixMilli(h.BaseTakenMS) }
+
+// idOf is the id of a file that ends with the checksum.
+func idOf(sum []byte) string { return hex.EncodeToString(sum[:idBytes]) }
+
+// idBytes is how much of the checksum at a file's end is its id.
+const idBytes = 16
 
 // Counts are the numbers of topics, and of jobs by state.
 type Counts struct {
@@ -70,6 +95,12 @@ type Counts struct {
 	Reserved uint64 `json:"reserved"`
 	Dead     uint64 `json:"dead"`
 	Retained uint64 `json:"retained"`
+}
+
+// State is a state as it was backed up: the Header says what From has.
+type State struct {
+	Header
+	From io.Reader
 }
 
 // QueueTime is the queue's clock at the index of the backup.
@@ -96,6 +127,8 @@ func decodeHeader(b []byte) (h Header, err error) {
 	switch {
 	case h.StateBytes < 0:
 		return Header{}, damaged("its header gives the size of the state as %d bytes", h.StateBytes)
+	case h.BaseID != "" && len(h.BaseID) != 2*idBytes, h.BaseID == "" && (h.BaseTakenMS != 0 || h.BaseName != ""):
+		return Header{}, damaged("its header names the base %.80q", h.BaseID)
 	case h.Index == 0 || h.Term == 0:
 		return Header{}, damaged("its header names no entry of a log")
 	}

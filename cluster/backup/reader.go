@@ -28,6 +28,7 @@ type Reader struct {
 	left   []byte // of raw
 	blocks uint64
 	bytes  uint64
+	id     string
 	err    error // kept; io.EOF at the end
 }
 
@@ -45,6 +46,9 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return r, nil
 }
 
+// State returns the state in the backup, which is read from r.
+func (r *Reader) State() State { return State{r.Header, r} }
+
 // Close releases what the Reader uses. It does not close what it reads from.
 func (r *Reader) Close() { r.zstd.Close() }
 
@@ -56,7 +60,8 @@ func (r *Reader) header() (Header, error) {
 	if string(b[:len(magic)]) != magic {
 		return Header{}, fmt.Errorf("%w: this is no backup of tarry: it begins with %q", ErrDamaged, b[:len(magic)])
 	}
-	if v := binary.BigEndian.Uint32(b[len(magic):]); v != FormatVersion {
+	version := binary.BigEndian.Uint32(b[len(magic):])
+	if v := version; v == 0 || v > FormatVersion {
 		return Header{}, fmt.Errorf("the backup has format %d, and this release reads formats up to %d: use the release that made it, or a newer one", v, FormatVersion)
 	}
 	n := binary.BigEndian.Uint32(b[len(magic)+4:])
@@ -71,7 +76,29 @@ func (r *Reader) header() (Header, error) {
 	if sum != binary.BigEndian.Uint32(text[n:]) {
 		return Header{}, damaged("its header does not match its checksum")
 	}
-	return decodeHeader(text[:n])
+	h, err := decodeHeader(text[:n])
+	if err == nil && h.Format() != version {
+		err = damaged("its format is %d, and that of its header %d", version, h.Format())
+	}
+	return h, err
+}
+
+// ID is the id of the file; empty before Read has returned io.EOF.
+func (r *Reader) ID() string { return r.id }
+
+// ReadID returns the id of the backup in a file of size bytes, from its end alone.
+func ReadID(file io.ReaderAt, size int64) (string, error) {
+	var b [1 + endLen]byte
+	if size < int64(len(b)+preambleLen) {
+		return "", damaged("it ends early, as after an interrupted copy")
+	}
+	if _, err := file.ReadAt(b[:], size-int64(len(b))); err != nil {
+		return "", fmt.Errorf("read the end of the backup: %w", err)
+	}
+	if b[0] != kindEnd {
+		return "", damaged("it does not have its end, as after an interrupted copy")
+	}
+	return idOf(b[1+16:]), nil
 }
 
 // fill reads len(b) bytes, which the whole checksum covers.
@@ -163,6 +190,7 @@ func (r *Reader) end() error {
 	if blocks != r.blocks || size != r.bytes || size != uint64(r.Header.StateBytes) {
 		return damaged("it has %d blocks with %d bytes, but its end says %d with %d, and its header %d bytes", r.blocks, r.bytes, blocks, size, r.Header.StateBytes)
 	}
+	r.id = idOf(want)
 	if !bytes.Equal(want, b[16:]) {
 		return damaged("it does not match the checksum at its end")
 	}

@@ -41,7 +41,7 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	}
 	w := &Writer{to: to, sum: sha256.New(), zstd: encoder, raw: make([]byte, 0, BlockBytes), size: h.StateBytes}
 	b := append([]byte(nil), magic...)
-	b = binary.BigEndian.AppendUint32(b, FormatVersion)
+	b = binary.BigEndian.AppendUint32(b, h.Format())
 	b = binary.BigEndian.AppendUint32(b, uint32(len(text)))
 	b = append(b, text...)
 	return w, w.emit(binary.BigEndian.AppendUint32(b, crc32.Checksum(b, crcTable)))

@@ -75,7 +75,8 @@ func outcome(ofRaft error, f raft.ApplyFuture) ([]*jobpb.Result, error) {
 		errors.Is(ofRaft, raft.ErrEnqueueTimeout):
 		return nil, leaderrpc.ErrNotLeader
 	case errors.Is(ofRaft, raft.ErrAbortedByRestore):
-		return nil, job.NotApplied("a restore replaced the state while the request was under way")
+		// If the leader is lost now, another one may still commit the entry.
+		return nil, job.Unknown("the outcome is unknown: a backup replaced the state while the request was under way")
 	default:
 		return nil, job.Unknown("the outcome is unknown: %w", ofRaft)
 	}

@@ -222,8 +222,8 @@ func (q *turns) full(r *Request) bool {
 	over := func(times int) bool {
 		return q.bytes+len(r.Ops) > times*MaxQueuedBytes || q.requests >= times*maxQueuedRequests
 	}
-	if !over(1) || r.Tenant == "" {
-		return over(1)
+	if !over(1) {
+		return false
 	}
 	l := q.find(r.Tenant)
 	little := len(r.Ops) <= littleBytes && (l == nil || l.bytes+len(r.Ops) <= littleBytes && len(l.waiting()) < littleRequests)

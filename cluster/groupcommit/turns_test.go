@@ -104,13 +104,14 @@ func TestALoudTenantDoesNotShutOthersOut(t *testing.T) {
 		q.add(r)
 	}
 	require.True(t, q.full(of("loud", 1)))
-	require.True(t, q.full(of("", 1)))
-	for range littleRequests {
-		r := of("quiet", 1)
-		require.False(t, q.full(r))
-		q.add(r)
+	for _, quiet := range []string{"quiet", ""} { // what has no tenant is one more
+		for range littleRequests {
+			r := of(quiet, 1)
+			require.False(t, q.full(r))
+			q.add(r)
+		}
+		require.True(t, q.full(of(quiet, 1)), "only of what is little")
 	}
-	require.True(t, q.full(of("quiet", 1)), "only of what is little")
 	require.True(t, q.full(of("other", littleBytes+1)))
 	for i := range maxQueuedRequests {
 		r := of(fmt.Sprint(i), littleBytes)
@@ -121,6 +122,14 @@ func TestALoudTenantDoesNotShutOthersOut(t *testing.T) {
 	}
 	require.LessOrEqual(t, q.bytes, 2*MaxQueuedBytes, "and all together are bounded")
 	require.Greater(t, q.bytes, 2*MaxQueuedBytes-littleBytes-1)
+}
+
+func TestTheQueueOfOneTenantIsBounded(t *testing.T) {
+	var q turns
+	for range MaxQueuedBytes / MaxEntryBytes {
+		q.add(of("", MaxEntryBytes))
+	}
+	require.True(t, q.full(of("", 1)))
 }
 
 // Without tenants the queue costs what a slice does.

@@ -51,8 +51,8 @@ type Restored struct {
 // Verify would accept. It blocks for as long as it takes to read the backup twice and every
 // record of it; if FromNow is set, to rewrite them. It may be interrupted by ctx: no node
 // starts in an incomplete directory, and a later Restore into it begins anew.
-func Restore(ctx context.Context, r *backup.Reader, t Target) (done Restored, err error) {
-	if err := checkFormat(&r.Header); err != nil {
+func Restore(ctx context.Context, from backup.State, t Target) (done Restored, err error) {
+	if err := checkFormat(&from.Header); err != nil {
 		return Restored{}, err
 	}
 	dir, err := datadir.OpenForRestore(t.DataDir, t.NodeID, t.LogStore)
@@ -64,16 +64,16 @@ func Restore(ctx context.Context, r *backup.Reader, t Target) (done Restored, er
 	if err != nil {
 		return Restored{}, err
 	}
-	done, err = s.restore(ctx, r, t, dir.ServerID())
+	done, err = s.restore(ctx, from, t, dir.ServerID())
 	if err = errors.Join(err, s.close()); err != nil {
 		return Restored{}, err
 	}
 	return done, dir.EndRestore()
 }
 
-func (s *stores) restore(ctx context.Context, r *backup.Reader, t Target, serverID string) (Restored, error) {
-	h := &r.Header
-	if err := load(ctx, s.machine, r, t.DataDir, t.Progress); err != nil {
+func (s *stores) restore(ctx context.Context, from backup.State, t Target, serverID string) (Restored, error) {
+	h := &from.Header
+	if err := load(ctx, s.machine, from, t.DataDir, t.Progress); err != nil {
 		return Restored{}, err
 	}
 	if _, err := check(s.machine, h); err != nil {
@@ -113,19 +113,27 @@ func checkFormat(h *backup.Header) error {
 // load makes the state in a backup that of m, whose files are below dir. Every record is read
 // once, and the whole backup is checked before the state is replaced. It writes no more than
 // the size that the header gives, and nothing if that does not fit on the disk.
-func load(ctx context.Context, m *fsm.Machine, r *backup.Reader, dir string, progress func(int64)) error {
-	h := &r.Header
-	if err := checkRoom(dir, h); err != nil {
-		return err
-	}
-	receiver, err := m.Receive()
+func load(ctx context.Context, m *fsm.Machine, from backup.State, dir string, progress func(int64)) error {
+	receiver, err := receive(ctx, m, from, dir, progress)
 	if err != nil {
 		return err
 	}
-	if err := copyState(ctx, receiver, r, progress); err != nil {
-		return errors.Join(err, receiver.Abort())
+	return m.Install(receiver, fsm.Applied{Index: from.Index, Term: from.Term})
+}
+
+// receive reads a backup into a receiver of m, whose files are below dir.
+func receive(ctx context.Context, m *fsm.Machine, from backup.State, dir string, progress func(int64)) (*fsm.Receiver, error) {
+	if err := checkRoom(dir, &from.Header); err != nil {
+		return nil, err
 	}
-	return m.Install(receiver, fsm.Applied{Index: h.Index, Term: h.Term})
+	receiver, err := m.Receive()
+	if err != nil {
+		return nil, err
+	}
+	if err := copyState(ctx, receiver, from.From, progress); err != nil {
+		return nil, errors.Join(err, receiver.Abort())
+	}
+	return receiver, nil
 }
 
 // checkRoom returns an error if the state of a backup is larger than the free space below dir.
@@ -145,13 +153,13 @@ func checkRoom(dir string, h *backup.Header) error {
 
 // copyState ends with an error when more arrives than the header of the backup gives: the
 // Reader sees to that.
-func copyState(ctx context.Context, to io.Writer, r *backup.Reader, progress func(int64)) error {
+func copyState(ctx context.Context, to io.Writer, from io.Reader, progress func(int64)) error {
 	buffer := make([]byte, 256<<10)
 	for done := int64(0); ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := r.Read(buffer)
+		n, err := from.Read(buffer)
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return err

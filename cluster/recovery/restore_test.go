@@ -46,11 +46,11 @@ func backupOf(t *testing.T, change func(h *backup.Header)) *backup.Reader {
 }
 
 func restoreTo(t *testing.T, path string, r *backup.Reader) (Restored, error) {
-	return Restore(t.Context(), r, Target{DataDir: path, NodeID: "n1", Address: "127.0.0.1:7301", Now: time.UnixMilli(clockMS)})
+	return Restore(t.Context(), r.State(), Target{DataDir: path, NodeID: "n1", Address: "127.0.0.1:7301", Now: time.UnixMilli(clockMS)})
 }
 
 func TestABackupIsVerifiedAndRestored(t *testing.T) {
-	v, err := Verify(t.Context(), backupOf(t, func(*backup.Header) {}), t.TempDir(), nil)
+	v, err := Verify(t.Context(), backupOf(t, func(*backup.Header) {}).State(), t.TempDir(), nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, v.Counts.Jobs())
 	require.NotEmpty(t, v.Digest)
@@ -74,7 +74,7 @@ func TestABackupThatIsNotVerifiedIsNotRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			temp := t.TempDir()
-			_, err := Verify(t.Context(), backupOf(t, c.change), temp, nil)
+			_, err := Verify(t.Context(), backupOf(t, c.change).State(), temp, nil)
 			require.ErrorContains(t, err, c.says)
 			left, err := filepath.Glob(filepath.Join(temp, "*"))
 			require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestABackupThatIsNotVerifiedIsNotRestored(t *testing.T) {
 
 func TestACancelledVerificationLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
-	_, err := Verify(&endsAfter{t.Context(), 0}, backupOf(t, func(*backup.Header) {}), temp, nil)
+	_, err := Verify(&endsAfter{t.Context(), 0}, backupOf(t, func(*backup.Header) {}).State(), temp, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	left, err := filepath.Glob(filepath.Join(temp, "*"))
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ type Verified struct {
 // Verify reads a whole backup: all checksums, then every record of the state, which it
 // unpacks below tempDir for that, and checks that they are consistent. It removes what it
 // unpacked. An empty tempDir is the system's.
-func Verify(ctx context.Context, r *backup.Reader, tempDir string, progress func(done int64)) (v Verified, err error) {
-	if err := checkFormat(&r.Header); err != nil {
+func Verify(ctx context.Context, from backup.State, tempDir string, progress func(done int64)) (v Verified, err error) {
+	if err := checkFormat(&from.Header); err != nil {
 		return Verified{}, err
 	}
 	dir, err := os.MkdirTemp(tempDir, "tarry-verify-")
@@ -33,10 +33,10 @@ func Verify(ctx context.Context, r *backup.Reader, tempDir string, progress func
 		return Verified{}, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err := load(ctx, s.machine, r, dir, progress); err != nil {
+	if err := load(ctx, s.machine, from, dir, progress); err != nil {
 		return Verified{}, err
 	}
-	if v.Counts, err = check(s.machine, &r.Header); err != nil {
+	if v.Counts, err = check(s.machine, &from.Header); err != nil {
 		return Verified{}, err
 	}
 	view := s.machine.View()

@@ -127,42 +127,55 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if s.staged != nil {
+		return a.replace(s)
+	}
+	before := a.machine.Applied()
 	if err := a.machine.Install(s.receiver, fsm.Applied{Index: s.meta.Index, Term: s.meta.Term}); err != nil {
 		if errors.Is(err, fsm.ErrHalfInstalled) {
 			a.o.Fatal(err)
 		}
 		return err
 	}
-	if err := a.checkLog(s.meta.Index, s.meta.Term); err != nil {
+	if err := a.checkLog(before, s.meta); err != nil {
 		a.o.Fatal(err)
 		return err
 	}
-	a.o.OnChanges(fsm.Changes{Topics: a.machine.TopicChanges(), NextDue: a.machine.NextDue(), Cluster: true})
+	a.replaced()
 	return nil
+}
+
+// replaced reports that the state is another one.
+func (a *Adapter) replaced() {
+	a.o.OnChanges(fsm.Changes{Topics: a.machine.TopicChanges(), NextDue: a.machine.NextDue(), Cluster: true})
 }
 
 // ErrRestart is wrapped by the error with which an undamaged node ends because it must
 // restart from its disk.
 var ErrRestart = errors.New("the node must restart to continue from the snapshot")
 
-// checkLog returns an error unless Raft can continue from a state at index and term
-// without a restart.
-func (a *Adapter) checkLog(index, term uint64) error {
+// checkLog returns an error unless Raft can continue from an installed state without a restart.
+// It cannot, either, if the state was further before: a backup had replaced it here, and another
+// leader went on without that. Raft would take the index that it had for the end of its log.
+func (a *Adapter) checkLog(before fsm.Applied, to *raft.SnapshotMeta) error {
+	if to.Index < before.Index || to.Index == before.Index && to.Term != before.Term {
+		return fmt.Errorf("a snapshot at entry %d of term %d replaced the state at entry %d of term %d: %w", to.Index, to.Term, before.Index, before.Term, ErrRestart)
+	}
 	if a.o.Log == nil {
 		return nil
 	}
 	last, err := a.o.Log.LastIndex()
-	if err != nil || last < index {
+	if err != nil || last < to.Index {
 		return err
 	}
 	var e raft.Log
 	if err := a.o.Log.GetLog(last, &e); err != nil {
 		return fmt.Errorf("read the end of the log: %w", err)
 	}
-	if last == index && e.Term == term {
+	if last == to.Index && e.Term == to.Term {
 		return nil
 	}
-	return fmt.Errorf("a snapshot at entry %d of term %d replaced the state, but the log ends with entry %d of term %d: %w", index, term, last, e.Term, ErrRestart)
+	return fmt.Errorf("a snapshot at entry %d of term %d replaced the state, but the log ends with entry %d of term %d: %w", to.Index, to.Term, last, e.Term, ErrRestart)
 }
 
 // virtual is a snapshot of the machine: the machine itself.

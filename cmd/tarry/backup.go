@@ -38,6 +38,7 @@ func backupCommand() *cobra.Command {
 	var out string
 	c.flags.StringVarP(&out, "out", "o", "", "`file` to write, which must not exist; - is standard output")
 	c.flags.Int64Var(&o.Rate, "rate", 0, "at most this number of `bytes` of the file a second, 65536 or more; 0 is no limit")
+	since := c.flags.String("since", "", "an earlier backup, `file`: leave out what that has, if the same node makes both")
 	c.flags.BoolVar(&o.Stale, "stale", false, "take what the node has, even if it is behind or there is no leader")
 	cmd := c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		switch {
@@ -50,6 +51,13 @@ func backupCommand() *cobra.Command {
 		}
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
+		if *since != "" {
+			base, err := readBase(*since)
+			if err != nil {
+				return fmt.Errorf("%s cannot be the base: %w", *since, err)
+			}
+			o.Base = base.Append(nil)
+		}
 		return t.backup(ctx, o, out)
 	})
 	cmd.AddCommand(backupListCommand(), backupInspectCommand(), backupVerifyCommand())
@@ -57,8 +65,16 @@ func backupCommand() *cobra.Command {
 }
 
 func (t *terminal) backup(ctx context.Context, o client.BackupOptions, out string) error {
+	note := func(h *backup.Header) {
+		if o.Base != nil && h.BaseID == "" {
+			t.notes.line("the backup is whole: node %s made it, and the base is of another node, or of a state that the node had before. --addr names the node that makes a backup", h.NodeID)
+		}
+	}
 	if out == "-" {
-		_, _, err := t.copyBackup(ctx, o, rawWriter{t.out})
+		h, _, err := t.copyBackup(ctx, o, rawWriter{t.out})
+		if err == nil {
+			note(&h)
+		}
 		return err
 	}
 	var h backup.Header
@@ -70,12 +86,14 @@ func (t *terminal) backup(ctx context.Context, o client.BackupOptions, out strin
 	if err != nil {
 		return err
 	}
+	note(&h)
 	if t.json {
 		return t.printJSON(struct {
-			File  string        `json:"file"`
-			Bytes int64         `json:"bytes"`
-			Head  backup.Header `json:"header"`
-		}{out, size, h})
+			File        string        `json:"file"`
+			Bytes       int64         `json:"bytes"`
+			Incremental bool          `json:"incremental"`
+			Head        backup.Header `json:"header"`
+		}{out, size, h.BaseID != "", h})
 	}
 	return t.out.line("%s: %s in %s, of node %s at index %d", out, jobsOf(int(h.Counts.Jobs()), ""), byteSize(size), h.NodeID, h.Index)
 }
@@ -177,8 +195,12 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// fromBackup lets the command take the flags for backups in object stores.
-func (c *localCommand) fromBackup() { s3Flags(c.flags, &c.store) }
+// fromBackup lets the command take the flags for backups in object stores, and for the bases of
+// incremental ones.
+func (c *localCommand) fromBackup() {
+	s3Flags(c.flags, &c.store)
+	c.flags.StringArrayVar(&c.bases, "base", nil, "`file` of a backup that an incremental one needs; may be repeated; default: found beside it")
+}
 
 // openBackup opens a backup and reads its header; - is standard input, and s3://BUCKET/NAME an
 // object. It may be read until ctx ends.
@@ -237,7 +259,7 @@ func backupInspectCommand() *cobra.Command {
 		if c.json {
 			return c.printJSON(r.Header)
 		}
-		return c.printHeader(&r.Header)
+		return errors.Join(c.printHeader(&r.Header), c.printChain(ctx, args[0], r.Header))
 	})
 }
 
@@ -248,7 +270,7 @@ func (c *localCommand) printHeader(h *backup.Header) error {
 		c.out.line("made at:     %s by that node's clock", timestamp(h.Taken())),
 		c.out.line("queue time:  %s", timestamp(h.QueueTime())),
 		c.out.line("index:       %d of term %d", h.Index, h.Term),
-		c.out.line("versions:    cluster version %d, state format %d, backup format %d", h.ClusterVersion, h.StateFormat, backup.FormatVersion),
+		c.out.line("versions:    cluster version %d, state format %d, backup format %d", h.ClusterVersion, h.StateFormat, h.Format()),
 		c.out.line("size:        %s before compression", byteSize(h.StateBytes)),
 		c.printCounts(n),
 	)
@@ -263,12 +285,12 @@ func backupVerifyCommand() *cobra.Command {
 	temp := c.flags.String("temp-dir", "", "`directory` to unpack below; default: the system's for temporary files")
 	c.fromBackup()
 	return c.does(func(ctx context.Context, args []string) error {
-		r, end, err := c.openBackup(ctx, args[0])
+		from, end, err := c.openState(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		defer end()
-		v, err := c.verifyBackup(ctx, r, *temp)
+		v, err := c.verifyBackup(ctx, from, *temp)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
@@ -277,14 +299,14 @@ func backupVerifyCommand() *cobra.Command {
 				Valid  bool          `json:"valid"`
 				Digest string        `json:"digest"`
 				Header backup.Header `json:"header"`
-			}{true, v.Digest, r.Header})
+			}{true, v.Digest, from.Header})
 		}
-		return errors.Join(c.printHeader(&r.Header), c.out.line("digest:      %s", v.Digest), c.out.line("every record was read; the backup is whole"))
+		return errors.Join(c.printHeader(&from.Header), c.out.line("digest:      %s", v.Digest), c.out.line("every record was read; the backup is whole"))
 	})
 }
 
-func (c *localCommand) verifyBackup(ctx context.Context, r *backup.Reader, temp string) (recovery.Verified, error) {
-	m := newByteMeter(c.notes, "verify", r.Header.StateBytes)
+func (c *localCommand) verifyBackup(ctx context.Context, from backup.State, temp string) (recovery.Verified, error) {
+	m := newByteMeter(c.notes, "verify", from.StateBytes)
 	defer m.end()
-	return recovery.Verify(ctx, r, temp, m.show)
+	return recovery.Verify(ctx, from, temp, m.show)
 }

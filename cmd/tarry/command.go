@@ -69,18 +69,23 @@ func newCommand(name, short, args, text, example string, least, most int) *clien
 	c.cmd = &cobra.Command{Use: strings.TrimSpace(name + " " + args), Short: short, Long: text, Example: "  " + example}
 	c.cmd.Args = func(_ *cobra.Command, given []string) error { return c.checkArgs(given) }
 	c.flags = c.cmd.Flags()
+	c.flags.BoolVarP(&c.json, "json", "j", false, "print one JSON object per line, for programs")
+	c.flags.BoolVar(&c.absolute, "absolute", false, "print times as timestamps, not relative to now")
+	c.addCallFlags()
+	return c
+}
+
+// addCallFlags adds the flags of all that calls a node.
+func (c *clientCommand) addCallFlags() {
 	addr := os.Getenv(addrEnv)
 	if addr == "" {
 		addr = defaultAddr
 	}
 	c.patience.d = 5 * time.Second
 	c.flags.StringVarP(&c.addr, "addr", "a", addr, "HTTP addresses of nodes, `host:port,...`; also set by "+addrEnv)
-	c.flags.BoolVarP(&c.json, "json", "j", false, "print one JSON object per line, for programs")
-	c.flags.BoolVar(&c.absolute, "absolute", false, "print times as timestamps, not relative to now")
 	c.flags.Var(&c.patience, "patience", "`time` to keep retrying when no node responds or can serve, such as 30s")
 	c.tls.addTo(c.flags)
 	c.token.addTo(c.flags)
-	return c
 }
 
 // commonFlags are the flags of all commands that call a node.

@@ -24,6 +24,11 @@ backoff, headers, push_url and body. Attempts, histories and reservations are no
 are ids that a node made. Jobs that change their state meanwhile may be missed or written twice: pause the topics
 for an exact copy.
 
+With --all the file has everything that makes a cluster what it is, in a format that tarry import
+of every later release reads: the settings and pauses of topics, namespaces, schedules, and the
+jobs with their attempts, errors and counts, dead ones, too. Reserved jobs are ready in it. Tokens,
+histories, jobs that are only retained and the secrets of push targets are not in it.
+
 With --out it can be interrupted: run the same command again, and it goes on.`
 
 // exportProgress is how far an export is.
@@ -34,6 +39,8 @@ type exportProgress struct {
 	Cursor string `json:"cursor"`
 	Size   int64  `json:"size"` // of the file, up to which it holds
 	Jobs   int    `json:"jobs"`
+	// Of an export of everything, beside the jobs.
+	Counts exportCounts `json:"counts,omitzero"`
 }
 
 // exporter writes jobs, a page after the other.
@@ -47,6 +54,7 @@ type exporter struct {
 	buffer *bufio.Writer
 	done   exportProgress
 	meter  *meter
+	all    *everything // nil: jobs alone
 }
 
 func exportCommand() *cobra.Command {
@@ -54,11 +62,21 @@ func exportCommand() *cobra.Command {
 	var f filterFlags
 	f.register(c)
 	var out, states string
+	var all bool
 	c.flags.StringVarP(&out, "out", "o", "", "`file` to write; default: standard output")
 	c.flags.StringVar(&states, "states", "delayed,ready,reserved", "only jobs in these `states`, separated by commas; dead ones would be ready again when they are added")
+	c.flags.BoolVar(&all, "all", false, "everything of the cluster, for tarry import")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		e := &exporter{t: t, file: out, filter: f.filter(), states: strings.Split(states, ",")}
-		query, err := json.Marshal([]any{args, e.states, e.filter}, json.Deterministic(true))
+		parts := []any{args, e.states, e.filter}
+		if all {
+			if name := c.given("states"); name != "" || len(args) > 0 || !reflect.ValueOf(e.filter).IsZero() {
+				return usagef("--all takes no TOPIC, --states or filter: it exports everything")
+			}
+			e.all, e.states = new(everything), []string{"delayed", "ready", "reserved", "dead"}
+			parts = append(parts, "all")
+		}
+		query, err := json.Marshal(parts, json.Deterministic(true))
 		if err != nil {
 			return err
 		}
@@ -74,7 +92,12 @@ func (e *exporter) run(ctx context.Context, topic string) error {
 	}
 	e.countAll(ctx, topic)
 	e.meter = e.t.meter(e.done.Jobs)
-	err := e.topics(ctx, topic)
+	var err error
+	if e.all == nil {
+		err = e.topics(ctx, topic)
+	} else {
+		err = e.everything(ctx)
+	}
 	e.meter.end()
 	if e.file == "" {
 		return err
@@ -87,6 +110,9 @@ func (e *exporter) run(ctx context.Context, topic string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if e.all != nil {
+		return e.reportAll()
 	}
 	if e.t.json {
 		return e.t.out.line(`{"exported":%d}`, e.done.Jobs)
@@ -181,7 +207,7 @@ func (e *exporter) topic(ctx context.Context, name string) error {
 	}
 	for _, state := range e.states[first:] {
 		for {
-			page, next, err := e.t.client.JobsPage(ctx, client.List{Topic: name, State: state, Filter: e.filter, Bodies: true, Page: importJobs}, cursor)
+			page, next, err := e.t.client.JobsPage(ctx, client.List{Topic: name, State: state, Filter: e.filter, Bodies: true, Page: batchJobs}, cursor)
 			if errors.Is(err, client.ErrIncomplete) {
 				e.t.notes.line("%s: %v", name, err)
 				err = nil
@@ -218,15 +244,15 @@ const allStates = "all"
 // write appends a page to the file and notes how far it is.
 func (e *exporter) write(page []client.Job) error {
 	for i := range page {
-		line, err := json.Marshal(lineOf(&page[i]), json.Deterministic(true))
+		var err error
+		if e.all == nil {
+			err = e.line(lineOf(&page[i]))
+		} else {
+			err = e.line(e.all.jobLine(&page[i]))
+		}
 		if err != nil {
 			return err
 		}
-		n, err := e.buffer.Write(append(line, '\n'))
-		if err != nil {
-			return err
-		}
-		e.done.Size += int64(n)
 	}
 	e.done.Jobs += len(page)
 	share := -1.0
@@ -234,6 +260,22 @@ func (e *exporter) write(page []client.Job) error {
 		share = float64(e.done.Jobs) / float64(e.total)
 	}
 	e.meter.show(e.t.now(), e.done.Jobs, share)
+	return e.save()
+}
+
+// line writes one line.
+func (e *exporter) line(v any) error {
+	line, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	n, err := e.buffer.Write(append(line, '\n'))
+	e.done.Size += int64(n)
+	return err
+}
+
+// save makes the lines durable and notes them.
+func (e *exporter) save() error {
 	if err := e.buffer.Flush(); err != nil || e.file == "" {
 		return err
 	}

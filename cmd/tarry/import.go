@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,297 +9,379 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
 
 	"tarry/client"
 )
 
-const (
-	// A request takes 1000 jobs, and 32 MiB of JSON, which lines have as well.
-	importJobs  = 1000
-	importBytes = 8 << 20
-	maxJobLine  = 16 << 20
-	// shownFaults is how many lines are named that a node refused.
-	shownFaults = 10
-)
+const importText = `Puts into a cluster what tarry export --all wrote, from this or any earlier release: namespaces,
+settings and pauses of topics, schedules, and jobs with their attempts, errors and due times. The
+cluster may have others. The whole FILE is read and checked before anything is changed.
 
-// jobLine is a job as a line of a file: the members of POST /v1/jobs.
-type jobLine struct {
-	Topic       string            `json:"topic,omitzero"`
-	ID          string            `json:"id,omitzero"`
-	Delay       client.Duration   `json:"delay,omitzero"`
-	DueAt       time.Time         `json:"due_at,omitzero"`
-	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
-	TTR         client.Duration   `json:"ttr,omitzero"`
-	Priority    *uint32           `json:"priority,omitzero"`
-	MaxAttempts *uint32           `json:"max_attempts,omitzero"`
-	IfExists    client.IfExists   `json:"if_exists,omitzero"`
-	Backoff     *lineBackoff      `json:"backoff,omitzero"`
-	Headers     map[string]string `json:"headers,omitempty"`
-	PushURL     string            `json:"push_url,omitzero"`
-	client.Body
+What the cluster already has is counted and left as it is, so the command can be run again, and
+after an interruption it goes on. What it has with other values is named and left as it is, too,
+and the exit code is 6: a topic, namespace or schedule with another definition, or a job with the
+same id and another topic or body. A job that was finished since is imported again, unless its
+topic retains it: run it before consumers do.
+
+Ids that a node made ($0-15) become others (imported-0-15-...), always the same. The secrets of push
+targets are not in a file, so the targets are left out and named: set them again with tarry topic
+set. A topic of which jobs have a push_url needs its target before the jobs: import the topics with
+--only topics, set the targets, then import the rest. With tokens it needs the verbs add and manage on the topics, push for targets, and admin for
+namespaces. The cluster version must be at least 2.`
+
+// maxExportLine is the longest line of an export, in bytes: a body of which each byte is escaped.
+const maxExportLine = 26 << 20
+
+// importFlags is the command line of tarry import.
+type importFlags struct {
+	only    string
+	fromNow bool
+	dry     bool
 }
 
-// lineBackoff is a Backoff, which may also be a list of seconds or one number.
-type lineBackoff struct{ client.Backoff }
-
-// MarshalJSON implements json.Marshaler.
-func (b *lineBackoff) MarshalJSON() ([]byte, error) { return json.Marshal(b.Backoff) }
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (b *lineBackoff) UnmarshalJSONFrom(in *jsontext.Decoder) error {
-	switch in.PeekKind() {
-	case '[':
-		return json.UnmarshalDecode(in, &b.Delays)
-	case '0':
-		b.Delays = make([]client.Duration, 1)
-		return json.UnmarshalDecode(in, &b.Delays[0])
-	}
-	return json.UnmarshalDecode(in, &b.Backoff)
-}
-
-// importProgress is how far a file is added.
+// importProgress is how far an import is.
 type importProgress struct {
-	Name     string `json:"name"`   // begins the ids of jobs whose line has none
-	Offset   int64  `json:"offset"` // bytes of the file that are added
-	Line     int    `json:"line"`
-	LastLine string `json:"last_line"` // digest of the last line added: it is still the same file
-	Added    int    `json:"added"`
-	Existing int    `json:"existing"`
+	Query string `json:"query"` // what was asked for
+	linePlace
+	ShiftMS int64         `json:"shift_ms"` // by which due times are later
+	Report  importReports `json:"report"`
 }
 
-// importer adds the jobs of a file, a batch after the other.
-type importer struct {
-	t        *terminal
-	file     string // "-" is standard input
-	size     int64
-	defaults jobLine
-	done     importProgress
-	in       *bufio.Scanner
-
-	batch []client.Add
-	lines []int // of the batch
-	next  importProgress
+// importReports say what became of the lines, by kind.
+type importReports struct {
+	Imported    exportCounts `json:"imported"`
+	Existing    exportCounts `json:"existing"`
+	Different   exportCounts `json:"different"`              // left as they are in the cluster
+	NeedSecrets []string     `json:"need_secrets,omitempty"` // topics whose push target was left out
 }
 
-// importFile adds the jobs of a file. When it was interrupted, it goes on where it was.
-func (t *terminal) importFile(ctx context.Context, file string, defaults jobLine) error {
-	m := &importer{t: t, file: file, defaults: defaults}
-	source, err := m.open()
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	if err := m.add(ctx); err != nil {
-		if m.done.Line > 0 && file != "-" {
-			t.notes.line("%d jobs are added; run the same command again to go on", m.done.Added+m.done.Existing)
-		}
-		return err
-	}
-	if file != "-" {
-		if err := os.Remove(progressFile(file)); err != nil {
+// fileImport imports a file.
+type fileImport struct {
+	t     *terminal
+	file  string
+	size  int64
+	kinds map[string]bool // of lines to import
+	flags importFlags
+	total exportCounts
+	in    *lineReader
+	meter *meter
+	done  importProgress
+	next  importProgress // with the batch
+
+	batch    []client.ImportedJob
+	lines    []int // of the batch
+	bytes    int64 // of the batch's lines
+	prefixes []client.Namespace
+	named    int // differences that were named
+}
+
+func importCommand() *cobra.Command {
+	c := newCommand("import", "put an export of everything into a cluster", "FILE", importText, "tarry import all.ndjson --dry-run", 1, 1)
+	var f importFlags
+	c.flags.StringVar(&f.only, "only", "", "import only these `kinds` of lines, separated by commas: topics, namespaces, schedules, jobs")
+	c.flags.BoolVar(&f.fromNow, "from-now", false, "make due times and ends of pauses later by the time since the export")
+	c.flags.BoolVar(&f.dry, "dry-run", false, "check the file, compare it with the cluster, and change nothing")
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		m := &fileImport{t: t, file: args[0], flags: f, kinds: make(map[string]bool)}
+		if err := m.choose(f.only); err != nil {
 			return err
 		}
-	}
-	if t.json {
-		return t.out.line(`{"added":%d,"existing":%d}`, m.done.Added, m.done.Existing)
-	}
-	return t.out.line("%d added, %d were there already", m.done.Added, m.done.Existing)
-}
-
-// open opens the file at the place up to which it is added.
-func (m *importer) open() (io.ReadCloser, error) {
-	m.done.Name = "import-" + strings.ToLower(rand.Text()[:12])
-	if m.file == "-" {
-		m.scan(m.t.in)
-		return io.NopCloser(m.t.in), nil
-	}
-	f, err := os.Open(m.file)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.resume(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-func (m *importer) resume(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	m.size = info.Size()
-	found, err := loadProgress(progressFile(m.file), &m.done)
-	if err != nil {
-		return err
-	}
-	if !found { // the ids must be the same after an interruption of the first batch
-		if err := saveProgress(progressFile(m.file), m.done); err != nil {
-			return err
-		}
-	}
-	if found && m.done.Line > 0 {
-		if err := m.sameFile(f); err != nil {
-			return err
-		}
-		m.t.notes.line("going on behind line %d, as %s says", m.done.Line, progressFile(m.file))
-	}
-	if _, err := f.Seek(m.done.Offset, io.SeekStart); err != nil {
-		return err
-	}
-	m.scan(f)
-	return nil
-}
-
-// sameFile checks that the last line that was added is still there.
-func (m *importer) sameFile(f *os.File) error {
-	_, err := f.Seek(0, io.SeekStart)
-	if err != nil {
-		return err
-	}
-	m.scan(f)
-	var offset int64
-	last := ""
-	for offset < m.done.Offset && m.in.Scan() {
-		offset += int64(len(m.in.Bytes()))
-		if offset == m.done.Offset {
-			last = digest(m.in.Bytes())
-		}
-	}
-	if err := m.in.Err(); err != nil {
-		return err
-	}
-	if last != m.done.LastLine {
-		return fmt.Errorf("%s is of another %s; remove it to add this file from its first line", progressFile(m.file), m.file)
-	}
-	return nil
-}
-
-func digest(line []byte) string {
-	sum := sha256.Sum256(line)
-	return hex.EncodeToString(sum[:8])
-}
-
-// scan reads lines with their ends, so that their lengths are those in the file.
-func (m *importer) scan(r io.Reader) {
-	m.in = bufio.NewScanner(r)
-	m.in.Buffer(make([]byte, 64<<10), maxJobLine)
-	m.in.Split(func(data []byte, atEOF bool) (int, []byte, error) {
-		end := bytes.IndexByte(data, '\n') + 1
-		if end == 0 && atEOF {
-			end = len(data)
-		}
-		if end == 0 {
-			return 0, nil, nil
-		}
-		return end, data[:end:end], nil
+		return m.run(ctx)
 	})
 }
 
-// add reads and adds what is left of the file.
-func (m *importer) add(ctx context.Context) error {
-	meter := m.t.meter(m.done.Added + m.done.Existing)
-	defer meter.end()
-	m.next = m.done
-	first := m.next.Offset
-	for m.in.Scan() {
-		line := m.in.Bytes()
-		if err := m.take(line); err != nil {
-			return err
+// choose reads --only.
+func (m *fileImport) choose(only string) error {
+	for _, k := range kinds {
+		m.kinds[k.kind] = only == ""
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		found := only == ""
+		for _, k := range kinds {
+			if k.name == name {
+				m.kinds[k.kind], found = true, true
+			}
 		}
-		if len(m.batch) < importJobs && m.next.Offset-first < importBytes {
-			continue
+		if !found {
+			return usagef("--only: %q is none of topics, namespaces, schedules and jobs", name)
 		}
-		if err := m.send(ctx); err != nil {
-			return err
-		}
-		first = m.next.Offset
-		share := -1.0
-		if m.size > 0 {
-			share = float64(m.done.Offset) / float64(m.size)
-		}
-		meter.show(m.t.now(), m.done.Added+m.done.Existing, share)
 	}
-	if err := m.in.Err(); err != nil {
-		if errors.Is(err, bufio.ErrTooLong) {
-			return lineError{fmt.Errorf("line %d is longer than %d bytes, which is the limit", m.next.Line+1, maxJobLine)}
-		}
-		return fmt.Errorf("line %d: %w", m.next.Line+1, err)
-	}
-	return m.send(ctx)
-}
-
-// take puts a line into the batch.
-func (m *importer) take(line []byte) error {
-	m.next.Offset += int64(len(line))
-	m.next.Line++
-	m.next.LastLine = digest(line)
-	if m.next.Line == 1 {
-		line = bytes.TrimPrefix(line, []byte("\ufeff"))
-	}
-	if len(bytes.TrimSpace(line)) == 0 {
-		return nil
-	}
-	j := m.defaults
-	if err := json.Unmarshal(line, &j, json.RejectUnknownMembers(true)); err != nil {
-		return lineError{fmt.Errorf("line %d%s", m.next.Line, lineFault(line, err))}
-	}
-	if j.ID == "" {
-		j.ID = fmt.Sprintf("%s-%d", m.next.Name, m.next.Line)
-	}
-	a := client.Add{
-		ID: j.ID, Topic: j.Topic, Body: j.Body, Delay: j.Delay.Duration, DueAt: j.DueAt, ExpiresAt: j.ExpiresAt, TTR: j.TTR.Duration,
-		Priority: j.Priority, MaxAttempts: j.MaxAttempts, Headers: j.Headers, PushURL: j.PushURL, IfExists: j.IfExists,
-	}
-	if j.Backoff != nil {
-		a.Backoff = &j.Backoff.Backoff
-	}
-	m.batch, m.lines = append(m.batch, a), append(m.lines, m.next.Line)
 	return nil
 }
 
-// send adds the batch and notes it. A line that is refused ends it all: the jobs before
-// and behind it in the batch are added, and are there already when the command is run again.
-func (m *importer) send(ctx context.Context) error {
-	if len(m.batch) > 0 {
-		results, err := m.t.client.AddBatch(ctx, m.batch)
+func (m *fileImport) run(ctx context.Context) error {
+	f, err := os.Open(m.file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head, err := m.check(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.file, err)
+	}
+	if err := m.resume(f, head); err != nil {
+		return err
+	}
+	m.meter = m.t.meter(m.done.Report.jobs())
+	err = m.everyLine(ctx)
+	m.meter.end()
+	for _, topic := range m.next.Report.NeedSecrets {
+		m.t.notes.line("topic %s: its push target is left out, because an export has no secrets: tarry topic set %s --push URL --push-secret-file FILE", topic, topic)
+	}
+	if err != nil {
+		if m.done.Line > 0 && !m.flags.dry {
+			m.t.notes.line("%d of %d lines are imported; run the same command again to go on", m.done.Line, m.total.lines()+2)
+		}
+		return err
+	}
+	if !m.flags.dry {
+		if err := os.Remove(m.progressFile()); err != nil {
+			return err
+		}
+	}
+	return m.report()
+}
+
+// progressFile is not that of an add or an export of the same file.
+func (m *fileImport) progressFile() string { return progressFile(m.file + ".import") }
+
+// check reads the whole file, so that one that was cut or has a wrong line changes nothing.
+func (m *fileImport) check(f *os.File) (head exportHead, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return head, err
+	}
+	if !info.Mode().IsRegular() {
+		return head, errors.New("it must be a regular file, because it is read twice")
+	}
+	m.size = info.Size()
+	in := newLineReader(f, maxExportLine)
+	first, err := in.next()
+	if err == io.EOF {
+		return head, lineError{errors.New("it is empty")}
+	}
+	if err == nil {
+		head, err = decodeHead(first)
+	}
+	if err != nil {
+		return head, err
+	}
+	for {
+		line, err := in.next()
+		if err == io.EOF {
+			return head, lineError{fmt.Errorf("line %d is the last one, but not of the type end: the file was cut, or its export was interrupted. Run the same tarry export again to go on", in.Line)}
+		}
+		if err != nil {
+			return head, err
+		}
+		kind, v, err := decodeExported(line)
+		if err != nil {
+			return head, lineError{fmt.Errorf("line %d%w", in.Line, err)}
+		}
+		if kind != kindEnd {
+			*m.total.of(kind)++
+			continue
+		}
+		if said := v.(*exportEnd).exportCounts; said != m.total {
+			return head, lineError{fmt.Errorf("line %d counts %v, but the file has %v: lines are missing, or there are too many", in.Line, said, m.total)}
+		}
+		if _, err := in.next(); err != io.EOF {
+			return head, lineError{fmt.Errorf("line %d is of the type end, but more lines follow", in.Line)}
+		}
+		return head, nil
+	}
+}
+
+// resume goes back to the start of the file, or to where an interrupted import was.
+func (m *fileImport) resume(f *os.File, head exportHead) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	m.in = newLineReader(f, maxExportLine)
+	query := fmt.Sprintf("only=%s from-now=%t", m.flags.only, m.flags.fromNow)
+	m.done.Query = query
+	if m.flags.fromNow {
+		m.done.ShiftMS = max(m.t.now().Sub(head.At).Milliseconds(), 0)
+	}
+	if m.flags.dry {
+		return nil
+	}
+	found, err := loadProgress(m.progressFile(), &m.done)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return saveProgress(m.progressFile(), m.done)
+	case m.done.Query != query:
+		return fmt.Errorf("%s is of an import with other flags; remove it to start anew", m.progressFile())
+	case m.done.Line == 0:
+		return nil
+	}
+	same, err := m.in.skipTo(m.done.linePlace)
+	if err == nil && !same {
+		err = fmt.Errorf("%s is of another %s; remove it to import this file from its first line", m.progressFile(), m.file)
+	}
+	if err == nil {
+		m.t.notes.line("going on behind line %d, as %s says", m.done.Line, m.progressFile())
+	}
+	return err
+}
+
+// everyLine imports the lines that are left.
+func (m *fileImport) everyLine(ctx context.Context) error {
+	var err error
+	if m.prefixes, err = m.t.client.Namespaces(ctx); err != nil {
+		return err
+	}
+	m.next = m.done
+	for {
+		line, err := m.in.next()
+		if err == io.EOF {
+			return m.send(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		if err := m.count(results); err != nil {
-			return err
+		if m.in.Line > 1 {
+			kind, v, err := decodeExported(line)
+			if err == nil && m.kinds[kind] {
+				err = m.take(ctx, v, int64(len(line)))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		m.next.linePlace = m.in.linePlace
+		if len(m.batch) == 0 && m.next.Line-m.done.Line >= batchJobs {
+			if err := m.note(); err != nil {
+				return err
+			}
 		}
 	}
-	m.done, m.batch, m.lines = m.next, m.batch[:0], m.lines[:0]
-	if m.file == "-" {
-		return nil
-	}
-	return saveProgress(progressFile(m.file), m.done)
 }
 
-func (m *importer) count(results []client.AddResult) error {
-	var first error
-	faults := 0
-	for i, r := range results {
-		switch {
-		case r.Err != nil:
-			if faults++; faults <= shownFaults {
-				m.t.notes.line("line %d: %s", m.lines[i], strings.TrimPrefix(explain(r.Err), fmt.Sprintf("jobs[%d]: ", i)))
+// take imports a line. Jobs are kept for a batch.
+func (m *fileImport) take(ctx context.Context, v any, size int64) error {
+	if j, is := v.(*exportedJob); is {
+		if len(m.batch) == batchJobs || m.bytes+size > batchBytes && len(m.batch) > 0 {
+			if err := m.send(ctx); err != nil {
+				return err
 			}
-			if first == nil {
-				first = r.Err
-			}
-		case r.Existing:
-			m.next.Existing++
-		default:
-			m.next.Added++
 		}
+		m.batch, m.lines, m.bytes = append(m.batch, j.ImportedJob), append(m.lines, m.in.Line), m.bytes+size
+		return nil
 	}
-	if first != nil {
-		m.t.notes.line("%d of the lines %d to %d were refused", faults, m.lines[0], m.lines[len(m.lines)-1])
-		return exit(exitCode(first))
+	if err := m.send(ctx); err != nil {
+		return err
+	}
+	var outcome importOutcome
+	var err error
+	kind := ""
+	switch l := v.(type) {
+	case *topicLine:
+		kind = kindTopic
+		outcome, err = m.topic(ctx, l)
+	case *namespaceLine:
+		kind = kindNamespace
+		outcome, err = m.namespace(ctx, l)
+	case *scheduleLine:
+		kind = kindSchedule
+		outcome, err = m.schedule(ctx, l)
+	}
+	switch {
+	case err != nil:
+		m.t.notes.line("line %d: %s", m.in.Line, explain(err))
+		return exit(exitCode(err))
+	case outcome != outcomeNone:
+		*m.next.Report.of(outcome).of(kind)++
 	}
 	return nil
 }
+
+// note makes durable how far the import is.
+func (m *fileImport) note() error {
+	m.done = m.next
+	if m.flags.dry {
+		return nil
+	}
+	return saveProgress(m.progressFile(), m.done)
+}
+
+// differs names something that the cluster has with other values.
+func (m *fileImport) differs(line int, format string, args ...any) {
+	if m.named++; m.named <= shownFaults {
+		m.t.notes.line("line %d: %s; it stays as it is", line, fmt.Sprintf(format, args...))
+	}
+}
+
+// importOutcome is what became of a line.
+type importOutcome int
+
+const (
+	outcomeNone importOutcome = iota // it was not a change
+	outcomeImported
+	outcomeExisting
+	outcomeDifferent
+)
+
+func (o importOutcome) or(other importOutcome) importOutcome {
+	if o == outcomeNone {
+		return other
+	}
+	return o
+}
+
+func (r *importReports) of(o importOutcome) *exportCounts {
+	switch o {
+	case outcomeExisting:
+		return &r.Existing
+	case outcomeDifferent:
+		return &r.Different
+	}
+	return &r.Imported
+}
+
+func (r *importReports) jobs() int { return r.Imported.Jobs + r.Existing.Jobs + r.Different.Jobs }
+
+func (c exportCounts) lines() int { return c.Topics + c.Namespaces + c.Schedules + c.Jobs }
+
+// report prints what became of the file.
+func (m *fileImport) report() error {
+	r := &m.next.Report
+	if err := m.printReport(r); err != nil {
+		return err
+	}
+	if r.Different.lines() > 0 {
+		return exit(exitRefused)
+	}
+	return nil
+}
+
+func (m *fileImport) printReport(r *importReports) error {
+	if m.t.json {
+		return m.t.printJSON(struct {
+			importReports
+			DryRun bool `json:"dry_run,omitzero"`
+		}{*r, m.flags.dry})
+	}
+	var rows [][]string
+	for _, k := range kinds {
+		rows = append(rows, []string{k.name, fmt.Sprint(*r.Imported.of(k.kind)), fmt.Sprint(*r.Existing.of(k.kind)), fmt.Sprint(*r.Different.of(k.kind))})
+	}
+	head := []string{"", "IMPORTED", "THERE ALREADY", "DIFFERENT"}
+	if m.flags.dry {
+		head[1] = "TO IMPORT"
+	}
+	return m.t.table(head, rows)
+}
+
+// later returns a time of the file as it is in the cluster.
+func (m *fileImport) later(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return at.Add(time.Duration(m.done.ShiftMS) * time.Millisecond)
+}
+
+func isMissing(err error) bool { return client.CodeOf(err) == client.CodeNotFound }

@@ -1,254 +1,304 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/api"
+	"tarry/client"
 	"tarry/job"
+	"tarry/push"
 )
 
-func manyLines(n int, line func(i int) string) string {
-	var b strings.Builder
-	for i := range n {
-		b.WriteString(line(i) + "\n")
-	}
-	return b.String()
+// fillCluster makes something of each kind, and jobs in all states.
+func fillCluster(s *shell) {
+	s.ok("namespace", "create", "shop", "--topic-prefix", "shop.", "--id-prefix", "shop-", "--jobs", "100")
+	s.ok("topic", "set", "mail", "--ttr", "30s", "--description", "letters", "--expire", "12h")
+	s.ok("pause", "sms")
+	s.ok("schedule", "put", "nightly", "--spec", "30 2 * * *", "--topic", "reports", "report")
+	s.ok("schedule", "put", "rested", "--spec", "@daily", "--topic", "reports", "report")
+	s.ok("schedule", "pause", "rested")
+	s.ok("add", "-t", "mail", "later", "--id", "later", "--delay", "1h", "--header", "order=7", "--expires-at", "2040-01-01T00:00:00Z", "--backoff", "1m,2m")
+	s.ok("add", "-t", "mail", "fails", "--id", "fails", "--max-attempts", "3", "--backoff", "10m")
+	s.ok("reserve", "-t", "mail")
+	s.ok("release", "fails", "--reason", "no route")
+	s.ok("add", "-t", "mail", "dead", "--id", "dead", "--priority", "5")
+	s.ok("reserve", "-t", "mail")
+	s.ok("bury", "dead", "--reason", "bad address")
+	s.ok("add", "-t", "shop.orders", `{"n":1}`, "--body-json", "--id", "shop-held", "--max-attempts", "1")
+	s.ok("reserve", "-t", "shop.orders")
+	s.post("/v1/jobs", `{"topic":"shop.orders","body_base64":"AP8="}`) // a node names it
 }
 
-func writeFile(t *testing.T, text string) string {
-	file := filepath.Join(t.TempDir(), "jobs.ndjson")
-	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	return file
+func (s *shell) post(path, body string) {
+	reply, err := http.Post("http://"+os.Getenv(addrEnv)+path, "application/json", strings.NewReader(body))
+	require.NoError(s.t, err)
+	require.Less(s.t, reply.StatusCode, 300)
+	require.NoError(s.t, reply.Body.Close())
 }
 
-func TestJobsOfAFileAreAdded(t *testing.T) {
+// newPushShell has a node that posts to hooks.example.com.
+func newPushShell(t *testing.T) *shell {
 	s := newShell(t)
-	file := writeFile(t, `{"id":"a","delay":3600,"ttr":5,"priority":0,"max_attempts":3,"backoff":[60,120],"headers":{"k":"v"},"body":{"n":1}}`+"\r\n\n"+
-		`{"topic":"sms","id":"b","backoff":30,"body_base64":"AP8="}`+"\n"+
-		`{"topic":"sms","backoff":{"base":1},"due_at":"2040-01-01T00:00:00Z","body":"last"}`)
-	require.Equal(t, "3 added, 0 were there already\n", s.ok("add", "-t", "mail", "--file", file))
-	require.NoFileExists(t, progressFile(file))
-	shown := s.ok("get", "a", "--json")
-	for _, part := range []string{`"topic":"mail"`, `"state":"delayed"`, `"ttr":5`, `"priority":0`, `"max_attempts":3`, `"delays":[60,120]`, `"k":"v"`, `"body":{"n":1}`} {
-		require.Contains(t, shown, part)
-	}
-	require.Equal(t, "\x00\xff", s.ok("get", "b", "--raw"))
-	require.Regexp(t, `(?m)^import-[a-z0-9]{12}-4 +sms +delayed +2040`, s.ok("list", "sms", "--absolute"))
-
-	s.stdin = `{"topic":"in","id":"c","body":"x"}`
-	require.Equal(t, "{\"added\":1,\"existing\":0}\n", s.ok("add", "-f", "-", "--json"))
-	require.Equal(t, "0 added, 1 were there already\n", s.ok("add", "-f", "-"))
-}
-
-func TestAnInterruptedFileGoesOnAndAddsNoJobTwice(t *testing.T) {
-	s := newShell(t)
-	file := writeFile(t, manyLines(2500, func(i int) string { return fmt.Sprintf(`{"topic":"mail","body":"%d"}`, i) }))
-	s.queue.FailNext(nil, job.Unknown("leadership was lost"))
-	code, _, errs := s.run("add", "-f", file, "--patience", "0")
-	require.Equal(t, exitUnknown, code)
-	require.Contains(t, errs, "1000 jobs are added; run the same command again to go on")
-
-	// The second batch was added, but that was not noted.
-	before, err := os.ReadFile(progressFile(file))
+	allow, err := push.ParseAllow("hooks.example.com")
 	require.NoError(t, err)
-	s.queue.FailNext(nil, job.Unknown("leadership was lost"))
-	code, _, errs = s.run("add", "-f", file, "--patience", "0")
-	require.Equal(t, exitUnknown, code)
-	require.Contains(t, errs, "going on behind line 1000")
-	require.NoError(t, os.WriteFile(progressFile(file), before, 0o600))
-
-	require.Equal(t, "1500 added, 1000 were there already\n", s.ok("add", "-f", file))
-	require.Regexp(t, `(?m)^mail +0 +2500 `, s.ok("topics"))
-	require.NoFileExists(t, progressFile(file))
+	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator, CheckPush: allow.Check}))
+	t.Cleanup(server.Close)
+	t.Setenv(addrEnv, server.Listener.Addr().String())
+	return s
 }
 
-func TestALineThatIsRefusedEndsTheFile(t *testing.T) {
-	s := newShell(t)
-	text := manyLines(1200, func(i int) string { return fmt.Sprintf(`{"topic":"mail","id":"j%d","body":"x"}`, i) })
-	bad := strings.Replace(text, `"id":"j1100"`, `"priority":1,"id":"j1100","delay":-1`, 1)
-	file := writeFile(t, bad)
-	code, _, errs := s.run("add", "-f", file)
-	require.Equal(t, exitRefused, code)
-	require.Contains(t, errs, "line 1101: delay is -1 s; it must be between 0 and")
-	require.Contains(t, errs, "1 of the lines 1001 to 1200 were refused")
-	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	require.Equal(t, "1001 added, 199 were there already\n", s.ok("add", "-f", file))
+// exportAll returns the lines of an export of everything.
+func (s *shell) exportAll() (file string, lines []string) {
+	file = filepath.Join(s.t.TempDir(), "all.ndjson")
+	s.ok("export", "--all", "--out", file)
+	text, err := os.ReadFile(file)
+	require.NoError(s.t, err)
+	return file, strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
 
-	for wrong, says := range map[string]string{
-		`{"body":"x"}`: "line 1: topic",
+// imported is the answer of an import with --json.
+func imported(imported, existing, different string) string {
+	return `{"imported":` + imported + `,"existing":` + existing + `,"different":` + different
+}
+
+const (
+	nothing  = `{"topics":0,"namespaces":0,"schedules":0,"jobs":0}`
+	allOfIt  = `{"topics":2,"namespaces":1,"schedules":2,"jobs":5}`
+	onlyJobs = `{"topics":0,"namespaces":0,"schedules":0,"jobs":5}`
+)
+
+func TestEverythingIsExportedAndImported(t *testing.T) {
+	from := newShell(t)
+	fillCluster(from)
+	file, want := from.exportAll()
+	require.Equal(t, imported(nothing, allOfIt, nothing)+"}\n", from.ok("import", file, "--json"), "into the cluster that it is of")
+
+	to := newShell(t)
+	require.Equal(t, imported(allOfIt, nothing, nothing)+",\"dry_run\":true}\n", to.ok("import", file, "--json", "--dry-run"))
+	require.NotContains(t, to.ok("topics"), "mail")
+	require.Equal(t, imported(allOfIt, nothing, nothing)+"}\n", to.ok("import", file, "--json"))
+	require.NoFileExists(t, progressFile(file+".import"))
+	require.Equal(t, imported(nothing, allOfIt, nothing)+"}\n", to.ok("import", file, "--json"))
+	require.Regexp(t, `(?m)^jobs +0 +5 +0$`, to.ok("import", file, "--only", "jobs"))
+
+	// All but the instant, the id that a node had made, and so the order of the two.
+	_, got := to.exportAll()
+	same := func(lines []string) (all []string) {
+		for _, l := range lines[1:] {
+			all = append(all, regexp.MustCompile(`"id":"(shop-imported-0-\d+-\d+|\$0-\d+)"`).ReplaceAllString(l, `"id":"made"`))
+		}
+		return all
+	}
+	require.ElementsMatch(t, same(want), same(got))
+	require.NotEqual(t, want[len(want)-2:], got[len(got)-2:])
+}
+
+func TestAnImportGoesOnWhereItWas(t *testing.T) {
+	from := newShell(t)
+	from.ok("topic", "set", "mail", "--ttr", "30s")
+	from.stdin = manyLines(2500, func(int) string { return `{"topic":"mail","body":"x"}` })
+	from.ok("add", "-f", "-")
+	file, _ := from.exportAll()
+
+	to := newShell(t)
+	to.queue.FailNext(nil, nil, nil, nil, job.Unknown("leadership was lost")) // two reads, the settings, 1000 jobs
+	code, _, errs := to.run("import", file, "--patience", "0")
+	require.Equal(t, exitUnknown, code, errs)
+	require.Contains(t, errs, "1002 of 2503 lines are imported; run the same command again to go on")
+	code, _, errs = to.run("import", file, "--only", "jobs")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "is of an import with other flags")
+	to.ok("purge", "mail", "--yes", "--all", "--state", "ready") // they were done meanwhile, and are not imported again
+	require.Equal(t, `{"imported":{"topics":1,"namespaces":0,"schedules":0,"jobs":2500},"existing":`+nothing+`,"different":`+nothing+"}\n", to.ok("import", file, "--json"))
+	require.Regexp(t, `(?m)^mail +0 +1500 `, to.ok("topics"))
+}
+
+func TestWhatDiffersStaysAndIsNamed(t *testing.T) {
+	from := newShell(t)
+	fillCluster(from)
+	file, _ := from.exportAll()
+	to := newShell(t)
+	to.ok("topic", "set", "mail", "--ttr", "31s", "--description", "letters", "--expire", "12h")
+	to.ok("schedule", "put", "nightly", "--spec", "31 2 * * *", "--topic", "reports", "report")
+	to.ok("namespace", "create", "shop", "--topic-prefix", "shops.")
+	to.ok("add", "-t", "mail", "another", "--id", "later")
+	for _, dry := range []string{"--dry-run=true", "--dry-run=false"} {
+		code, out, errs := to.run("import", file, dry)
+		require.Equal(t, exitRefused, code, errs)
+		require.Regexp(t, `(?m)^topics +1 +0 +1$`, out)
+		require.Regexp(t, `(?m)^namespaces +0 +0 +1$`, out)
+		require.Regexp(t, `(?m)^schedules +1 +0 +1$`, out)
+		require.Regexp(t, `(?m)^jobs +4 +0 +1$`, out)
+		for _, says := range []string{
+			`line 2: namespace "shop" is another one: id_prefix is not set here and "shop-" in the file; it stays as it is`,
+			`line 3: topic "mail" has other settings: ttr is 31 here and 30 in the file`, `line 5: schedule "nightly" is another one: spec is "31 2 * * *" here`,
+			`line 8: id "later" is taken by`,
+		} {
+			require.Contains(t, errs, says)
+		}
+	}
+	require.Contains(t, to.ok("get", "later"), "another")
+}
+
+func TestAPushTargetNeedsItsSecretAgain(t *testing.T) {
+	from := newPushShell(t)
+	t.Setenv("TARRY_PUSH_SECRET", "0123456789abcdef")
+	from.ok("topic", "set", "mail", "--push", "https://hooks.example.com/mail")
+	file, lines := from.exportAll()
+	require.NotContains(t, strings.Join(lines, "\n"), "0123456789abcdef")
+
+	to := newPushShell(t)
+	for range 2 {
+		code, _, errs := to.run("import", file)
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, errs, "topic mail: its push target is left out")
+	}
+	require.NotContains(t, to.ok("topic", "get", "mail", "--json"), "https")
+	t.Setenv("TARRY_PUSH_SECRET", "another secret, of 16 bytes")
+	to.ok("topic", "set", "mail", "--push", "https://hooks.example.com/mail")
+	_, _, errs := to.run("import", file)
+	require.NotContains(t, errs, "left out")
+}
+
+func TestAnImportFromNowPutsDueTimesOff(t *testing.T) {
+	s := newShell(t)
+	text := `{"tarry_export":1,"at":"2001-01-01T00:00:00Z","release":"x","cluster_version":2}
+{"type":"topic","topic":"p","paused":true,"paused_until":"2001-01-01T10:00:00Z"}
+{"type":"job","id":"a","topic":"t","state":"delayed","due_at":"2001-01-01T10:00:00Z","ttr":60,"priority":1,"max_attempts":1,"body":1}
+{"type":"job","id":"b","topic":"t","state":"dead","due_at":"2001-01-01T10:00:00Z","died_at":"2001-01-01T00:00:00Z","ttr":60,"priority":1,"max_attempts":1,"body":1}
+{"type":"end","topics":1,"namespaces":0,"schedules":0,"jobs":2}
+`
+	s.ok("import", writeFile(t, text), "--from-now")
+	require.Regexp(t, `due +in (10h|9h59m)`, s.ok("get", "a"))
+	require.Contains(t, s.ok("get", "b", "--json"), `"died_at":"2001-01-01T00:00:00Z"`)
+	require.Contains(t, s.ok("topics", "--json"), `"paused":true`)
+	s.ok("delete", "a")
+	s.ok("import", writeFile(t, text))
+	require.Contains(t, s.ok("get", "a", "--json"), `"state":"ready","revision":2`)
+}
+
+func TestAFileThatIsNoExportChangesNothing(t *testing.T) {
+	const head = `{"tarry_export":1,"at":"2026-01-01T00:00:00Z","release":"0.2","cluster_version":2}` + "\n"
+	const good = `{"type":"job","id":"a","topic":"t","state":"ready","due_at":"2026-01-01T00:00:00Z","ttr":60,"priority":1,"max_attempts":1,"body":1}` + "\n"
+	const end = `{"type":"end","topics":0,"namespaces":0,"schedules":0,"jobs":1}` + "\n"
+	with := func(old, new string) string { return head + good + strings.Replace(good, old, new, 1) + end }
+	s := newShell(t)
+	for says, text := range map[string]string{
+		"it is empty": "",
+		"line 1 has no tarry_export: this is no file of tarry export --all. tarry add --file adds jobs": good,
+		"line 1: tarry_export is 2, a format of a newer release (9.9 wrote it); this one reads up to 1": `{"tarry_export":2,"release":"9.9"}` + "\n",
+		"line 2 is the last one, but not of the type end: the file was cut":                             head + good,
+		"line 4 counts 0 topics, 0 namespaces, 0 schedules, 1 jobs, but the file has 0 topics":          head + good + good + end,
+		"line 4 is of the type end, but more lines follow":                                              head + good + end + good,
+		"line 3 is not valid JSON at byte":                                                              head + good + "{\n" + end,
+		`line 3: type is "cron"; this release knows topic, namespace`:                                   with(`"job"`, `"cron"`),
+		"line 3: type is missing": with(`"type":"job",`, ``),
+		"line 3: if_exists is not a field of a job; it takes those of docs/formats.md": with(`"ttr"`, `"if_exists":"keep","ttr"`),
+		`line 3: due_at must be an RFC 3339 timestamp`:                                 with(`"2026-01-01T00:00:00Z"`, `5`),
+		"line 3: due_at is missing":                                                    with(`"due_at":"2026-01-01T00:00:00Z",`, ``),
+		"line 3: topic is missing or empty":                                            with(`"topic":"t",`, ``),
+		"line 3: id is missing or empty":                                               with(`"id":"a",`, ``),
+		`line 3: state is "reserved"; it is delayed, ready or dead`:                    with(`"ready"`, `"reserved"`),
+		"line 3: body is missing":                                                      with(`,"body":1`, ``),
+		"line 3: created_at is missing; a job whose id a node made needs it":           with(`"id":"a"`, `"id":"$0-5"`),
+		"line 3: priority must be a whole number from 0 to 4294967295, not -1":         with(`"priority":1`, `"priority":-1`),
 	} {
-		code, _, errs := s.run("add", "-f", writeFile(t, wrong))
-		require.NotEqual(t, exitOK, code)
+		code, _, errs := s.run("import", writeFile(t, text))
+		require.Equal(t, exitRefused, code, says)
 		require.Contains(t, errs, says)
 	}
-}
+	require.Empty(t, s.queue.Ops())
 
-func TestALineThatIsNoJobIsNamedWithItsField(t *testing.T) {
-	s := newShell(t)
-	for line, says := range map[string]string{
-		`{"priority":"high"}`:               `: priority must be a whole number from 0 to 4294967295, not "high"`,
-		`{"priority":-1}`:                   `: priority must be a whole number from 0 to 4294967295, not -1`,
-		`{"max_attempts":4294967296}`:       `: max_attempts must be a whole number from 0 to 4294967295, not 4294967296`,
-		`{"max_attempts":1.5}`:              `: max_attempts must be a whole number from 0 to 4294967295, not 1.5`,
-		`{"delay":"5s"}`:                    `: delay must be a number of seconds, not "5s"`,
-		`{"delay":1e300}`:                   `: delay must be a number of seconds, not 1e300`,
-		`{"due_at":"tomorrow"}`:             `: due_at must be an RFC 3339 timestamp with a zone, such as 2030-01-31T12:00:00Z, not "tomorrow"`,
-		`{"topic":7}`:                       `: topic must be a string, not 7`,
-		`{"if_exists":true}`:                `: if_exists must be a string, not true`,
-		`{"headers":{"k":1}}`:               `: headers.k must be a string, not 1`,
-		`{"headers":"k"}`:                   `: headers must be an object of strings, not "k"`,
-		`{"backoff":"1m"}`:                  `: backoff must be a number of seconds, a list of them or an object, not "1m"`,
-		`{"backoff":[1,"2m"]}`:              `: backoff.1 must be a number of seconds, not "2m"`,
-		`{"backoff":{"factor":"2"}}`:        `: backoff.factor must be a number, not "2"`,
-		`{"backoff":{"bas":1}}`:             `: backoff.bas is not a field of a job; it takes those of POST /v1/jobs`,
-		`{"priorty":1}`:                     `: priorty is not a field of a job`,
-		`{"topic":"a","topic":"b"}`:         `: topic is given twice`,
-		`{"topic":`:                         ` is not valid JSON at byte 11`,
-		`{"topic":"a"} x`:                   ` is not valid JSON at byte 15`,
-		`[1]`:                               ` is not a JSON object but [1]`,
-		`"` + strings.Repeat("x", 50) + `"`: ` is not a JSON object but "` + strings.Repeat("x", 39) + "\n",
-		"\xff\xfe{\x00":                     ` is UTF-16; the file must be UTF-8`,
+	// What the rules of the values forbid is known when it is imported.
+	for says, text := range map[string]string{
+		"line 3: attempts is 1 of 1; a job that waits needs one more": with(`"ttr"`, `"attempts":1,"ttr"`),
+		"line 3: ttr is 0 s": with(`"ttr":60`, `"ttr":0`),
 	} {
-		code, _, errs := s.run("add", "-t", "t", "-f", writeFile(t, "\n"+line+"\n"))
-		require.Equal(t, exitRefused, code, line)
-		require.Contains(t, errs, "tarry add: line 2"+says, line)
-	}
-	code, _, errs := s.run("add", "-t", "t", "-f", writeFile(t, `{"body":"`+strings.Repeat("x", maxJobLine)))
-	require.Equal(t, exitRefused, code)
-	require.Contains(t, errs, "line 1 is longer than 16777216 bytes, which is the limit")
-}
-
-func TestAByteOrderMarkIsSkipped(t *testing.T) {
-	s := newShell(t)
-	require.Equal(t, "2 added, 0 were there already\n", s.ok("add", "-f", writeFile(t, "\ufeff"+`{"topic":"t","id":"a","body":"x"}`+"\r\n"+`{"topic":"t","id":"b","body":"x"}`)))
-	code, _, errs := s.run("add", "-f", writeFile(t, "\n\ufeff{}"))
-	require.Equal(t, exitRefused, code, "only at the beginning")
-	require.Contains(t, errs, "line 2 is not valid JSON at byte 1")
-}
-
-func TestAnotherFileIsNotGoneOnWith(t *testing.T) {
-	s := newShell(t)
-	text := manyLines(1500, func(i int) string { return fmt.Sprintf(`{"topic":"mail","id":"j%04d","body":"x"}`, i) })
-	file := writeFile(t, text)
-	s.queue.FailNext(nil, job.Errorf(job.CodeDiskLow, "low"))
-	code, _, _ := s.run("add", "-f", file, "--patience", "0")
-	require.Equal(t, exitRefused, code)
-	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "j", "k")), 0o600))
-	code, _, errs := s.run("add", "-f", file)
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, errs, "is of another")
-}
-
-func TestFilesThatMakeNoSense(t *testing.T) {
-	s := newShell(t)
-	for line, says := range map[string]string{
-		"add -t t -f x y":      "either BODY or --file",
-		"add -t t -f x -d 5s":  "--delay is for one job",
-		"add -t t -f x --id a": "--id is for one job",
-		"add -t t --file= x":   "--file is empty",
-		"export a b":           "takes [TOPIC]",
-		"export a --raw":       "not defined",
-	} {
-		code, _, errs := s.run(strings.Fields(line)...)
-		require.Equal(t, exitUsage, code, line)
+		code, _, errs := s.run("import", writeFile(t, strings.Replace(text, `"jobs":1`, `"jobs":2`, 1)))
+		require.Equal(t, exitRefused, code, says)
 		require.Contains(t, errs, says)
 	}
-	code, _, errs := s.run("add", "-t", "t", "-f", "/no/such/file")
+	code, _, errs := s.run("import", t.TempDir())
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, errs, "no such file")
+	require.Contains(t, errs, "it must be a regular file")
+	code, _, errs = s.run("import", writeFile(t, head), "--only", "tokens")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, `"tokens" is none of topics, namespaces, schedules and jobs`)
+	code, _, _ = s.run("export", "--all", "mail")
+	require.Equal(t, exitUsage, code)
 }
 
-func TestWhatIsExportedCanBeAdded(t *testing.T) {
-	s := newShell(t)
-	s.ok("add", "-t", "mail", "-i", "a", "--due-at", "2040-01-01T00:00:00Z", "--ttr", "5s", "--priority", "3", "--header", "k=v", "--backoff", "1m", "x")
-	s.stdin = "\x00\xff"
-	s.ok("add", "-t", "sms", "-i", "b", "--due-at", "2040-01-01T00:00:00Z", "-")
-	s.ok("add", "-t", "sms", "-i", "c", "--due-at", "2040-01-01T00:00:00Z", "--body-json", `{"n":[1]}`)
-	s.bury("mail", "dead", "x")
-	file := filepath.Join(t.TempDir(), "out")
-	require.Equal(t, "3 jobs written to "+file+"\n", s.ok("export", "--out", file))
-	require.NoFileExists(t, progressFile(file))
-	written, err := os.ReadFile(file)
+// A release imports what an earlier one has exported. Files are added here, and never changed.
+func TestExportsOfEarlierReleasesAreImported(t *testing.T) {
+	files, err := filepath.Glob("testdata/export-*.ndjson")
 	require.NoError(t, err)
-	require.Equal(t, string(written), s.ok("export"))
-	require.Len(t, strings.Split(strings.TrimSpace(s.ok("export", "mail", "--states", "dead,delayed")), "\n"), 2)
-
-	other := newShell(t)
-	require.Equal(t, "3 added, 0 were there already\n", other.ok("add", "-f", file))
-	require.Equal(t, string(written), other.ok("export"))
-	require.Equal(t, "\x00\xff", other.ok("get", "b", "--raw"))
-
-	code, _, errs := s.run("export", "--out", file)
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, errs, "exists; remove it")
-}
-
-func TestAnInterruptedExportGoesOn(t *testing.T) {
-	s := newShell(t)
-	s.ok("add", "-f", writeFile(t, manyLines(2600, func(i int) string {
-		return fmt.Sprintf(`{"topic":"t%d","id":"j%04d","delay":%d,"body":"x"}`, i%2, i, i%3*3600)
-	})))
-	want := s.ok("export", "--states", "delayed,ready")
-	node, err := url.Parse("http://" + os.Getenv(addrEnv))
-	require.NoError(t, err)
-	var left atomic.Int64 // calls that the node answers
-	through := httputil.NewSingleHostReverseProxy(node)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if left.Add(-1) < 0 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			io.WriteString(w, `{"success":false,"code":"not_applied","error":"there is no leader","outcome":"not_applied"}`)
-			return
-		}
-		r.Host = node.Host
-		through.ServeHTTP(w, r)
-	}))
-	defer proxy.Close()
-	for calls := range int64(20) { // it is interrupted at every call
-		file := filepath.Join(t.TempDir(), "out")
-		left.Store(calls)
-		code, _, errs := s.run("export", "--states", "delayed,ready", "-o", file, "--patience", "0", "-a", proxy.Listener.Addr().String())
-		if code == exitOK {
-			require.Greater(t, calls, int64(5))
-			return
-		}
-		require.Equal(t, exitUnreachable, code, errs)
-		code, _, errs = s.run("export", "-o", file)
-		require.Equal(t, exitFailed, code)
-		require.Contains(t, errs, "other flags")
-		s.ok("export", "--states", "delayed,ready", "-o", file)
-		got, err := os.ReadFile(file)
+	require.NotEmpty(t, files)
+	for _, golden := range files {
+		s := newPushShell(t)
+		text, err := os.ReadFile(golden)
 		require.NoError(t, err)
-		require.Equal(t, want, string(got), calls)
+		file := writeFile(t, string(text))
+		s.ok("import", file, "--only", "topics")
+		t.Setenv("TARRY_PUSH_SECRET", "0123456789abcdef")
+		s.ok("topic", "set", "every", "--push", "https://hooks.example.com/a", "--push-job-urls", "--push-timeout", "5s", "--push-concurrency", "3")
+		s.ok("import", file)
+		_, lines := s.exportAll()
+		want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		require.Len(t, lines, len(want), golden)
+		for i := 1; i < len(want); i++ {
+			require.JSONEq(t, want[i], lines[i], "%s: line %d", golden, i+1)
+		}
 	}
-	t.Fatal("the export never came to its end")
 }
 
-func TestTheMeterIsForPeople(t *testing.T) {
-	var screen bytes.Buffer
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	person := &terminal{notes: printer{&harmlessWriter{to: &screen, terminal: true}}, clock: clock{now: func() time.Time { return now }}}
-	m := person.meter(1000)
-	m.show(now.Add(2*time.Second), 3000, 0.5)
-	m.show(now.Add(2*time.Second+time.Millisecond), 3001, 0.5) // too soon
-	require.Equal(t, "\r\x1b[K3000 jobs, 50%, 1000 a second", screen.String())
-	m.end()
-	screen.Reset()
-	program := &terminal{notes: printer{&harmlessWriter{to: &screen}}, clock: clock{now: time.Now}}
-	m = program.meter(0)
-	m.show(now, 1, 0.5)
-	m.end()
-	require.Empty(t, screen.String())
+// Any line is understood or refused by an error that says why, and what is understood is
+// written as it was read.
+func FuzzExportedLine(f *testing.F) {
+	files, err := filepath.Glob("testdata/export-*.ndjson")
+	require.NoError(f, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(f, err)
+		for line := range strings.Lines(string(text)) {
+			f.Add([]byte(line))
+		}
+	}
+	f.Add([]byte(`{"type":"job","id":"$0-1","created_at":"2026-01-01T00:00:00Z"}`))
+	f.Add([]byte(`{"type":"schedule","schedule":"s","job":{"backoff":[1]}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if _, err := decodeHead(line); err != nil {
+			require.NotEmpty(t, err.Error())
+		}
+		kind, v, err := decodeExported(line)
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		if j, is := v.(*exportedJob); is {
+			new(fileImport).adapt(&j.ImportedJob)
+			require.False(t, strings.HasPrefix(j.ID, "$"))
+		}
+		difference, err := firstDifference(v, v)
+		require.NoError(t, err)
+		require.Empty(t, difference)
+		require.True(t, kind == kindEnd || new(exportCounts).of(kind) != nil)
+	})
+}
+
+func TestTheAttemptUnderWayCountsUnlessItIsTheLast(t *testing.T) {
+	all := &everything{}
+	for _, tt := range []struct{ attempts, most, want uint32 }{{1, 3, 1}, {3, 3, 2}, {9, 0, 9}} {
+		j := all.jobLine(&client.Job{State: "reserved", Attempts: tt.attempts, MaxAttempts: tt.most})
+		require.Equal(t, "ready", j.State)
+		require.Equal(t, tt.want, j.Attempts)
+	}
+	require.Equal(t, uint32(3), all.jobLine(&client.Job{State: "dead", Attempts: 3, MaxAttempts: 3}).Attempts)
 }

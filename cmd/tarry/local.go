@@ -22,6 +22,7 @@ type localCommand struct {
 	flags *pflag.FlagSet
 	json  bool
 	store s3.Access // of backups
+	bases []string  // files of backups
 
 	in         io.Reader
 	out, notes printer

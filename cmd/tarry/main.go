@@ -70,7 +70,7 @@ func sections() []section {
 			addCommand(), reserveCommand(), streamCommand(), workCommand(),
 			finishCommand(), releaseCommand(), touchCommand(), buryCommand(), kickCommand(),
 			deleteCommand(), updateCommand(), moveCommand(), rescheduleCommand(), purgeCommand(),
-			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), forecastCommand(), deadCommand(), exportCommand(), topCommand(), pauseCommand(), resumeCommand(),
+			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), forecastCommand(), deadCommand(), exportCommand(), importCommand(), topCommand(), pauseCommand(), resumeCommand(),
 			scheduleCommand(), topicCommand(),
 		}},
 		{"operators", "Operators:", []*cobra.Command{clusterCommand(), doctorCommand(), debugCommand(), namespaceCommand(), tokenCommand(), authCommand(), certCommand(), keygenCommand(), keyringCommand(), secretsCommand(), readyCommand(), backupCommand(), restoreCommand(), recoverCommand(), standbyCommand()}},

@@ -89,13 +89,13 @@ func (c *complaints) repeat(key string) {
 	time.AfterFunc(repeatAfter, func() { c.repeat(key) })
 }
 
-// keyOf is what makes two complaints the same: the message, and the node or the
-// topic that it is about. Neither is a stranger's to choose.
+// keyOf is what makes two complaints the same: the message, and the node, the topic or the
+// port that it is about. None is a stranger's to choose.
 func keyOf(r slog.Record) string {
 	key := r.Level.String() + " " + r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "peer", "target", "member", "server-id", "id", "topic":
+		case "peer", "target", "member", "server-id", "id", "topic", "port":
 			key += " " + a.Value.String()
 		}
 		return true

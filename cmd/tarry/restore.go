@@ -12,7 +12,10 @@ import (
 	"tarry/cluster/recovery"
 )
 
-const restoreText = `Makes the data directory of the first node of a new cluster from a backup. Start that node
+const restoreText = `Makes the data directory of the first node of a new cluster from a backup, or, with --replace,
+replaces the state of a running cluster by it.
+
+Without --replace: start the node that it makes
 with the same --node-id, then other nodes with empty directories, --join and without
 --bootstrap-expect: they get everything from it.
 
@@ -28,6 +31,13 @@ and its consumers first, or jobs run twice. If the command is interrupted, run i
 as the user of the node, which must be able to read the files. FILE may also be -, standard
 input, or s3://BUCKET/NAME, an object in a store.
 
+With --replace the file is sent to the leader of the cluster at --addr, which reads every record
+of it before anything changes. Then all nodes have the jobs, topics, settings, schedules and
+namespaces of the backup, and none of the present ones. The members, the tokens and the
+cluster's id stay; --auth=reset removes the tokens. All reservations end, and tokens of
+reservations from before do nothing. While the nodes get the state, the queue does not serve. The
+command first backs up the present state to --safety-backup.
+
 With --standby the state stays as it is, reservations included, and the new cluster follows the
 one of the backup, which goes on (docs/standby.md).`
 
@@ -37,6 +47,49 @@ type restoreFlags struct {
 	dry    bool
 	temp   string
 	auth   string
+
+	replace  bool
+	noSafety bool
+	safety   string
+	cluster  string
+	calls    *clientCommand
+	sure     *bool
+}
+
+// check returns an error unless the flags go together.
+func (f *restoreFlags) check() error {
+	c, t := f.calls, &f.target
+	switch {
+	case f.auth != "keep" && f.auth != "reset":
+		return usagef("--auth is %q; it takes keep or reset", f.auth)
+	case f.replace && c.given("data-dir", "node-id", "log-store", "cluster-addr", "temp-dir") != "":
+		return usagef("--%s is for the first node of a new cluster, and --replace replaces the state of a running one", c.given("data-dir", "node-id", "log-store", "cluster-addr", "temp-dir"))
+	case f.noSafety && f.safety != "":
+		return usagef("--safety-backup and --no-safety-backup are both given; give one")
+	case f.replace:
+		return nil
+	case c.given("no-safety-backup", "safety-backup", "cluster", "yes", "addr") != "":
+		return usagef("--%s needs --replace", c.given("no-safety-backup", "safety-backup", "cluster", "yes", "addr"))
+	case t.DataDir == "":
+		return usagef("needs --data-dir, the directory to make, or --replace, for a running cluster")
+	case t.NodeID == "":
+		return usagef("needs --node-id, the id of the node that will start in it")
+	}
+	if err := checkNodeID(t.NodeID); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// replaceFlags adds the flags of --replace.
+func (f *restoreFlags) replaceFlags(c *localCommand) {
+	c.flags.BoolVar(&f.replace, "replace", false, "replace the state of the running cluster at --addr")
+	c.flags.StringVar(&f.safety, "safety-backup", "", "with --replace, `file` for a backup of the state before; default: a name with the present time, in this directory")
+	c.flags.BoolVar(&f.noSafety, "no-safety-backup", false, "with --replace, make no backup of the state before")
+	c.flags.StringVar(&f.cluster, "cluster", "", "with --replace, the `id` that the cluster must have")
+	f.calls = &clientCommand{cmd: c.cmd, flags: c.flags}
+	f.calls.addCallFlags()
+	f.sure = f.calls.yesFlag()
 }
 
 func restoreCommand() *cobra.Command {
@@ -53,51 +106,46 @@ func restoreCommand() *cobra.Command {
 	c.flags.BoolVar(&f.dry, "dry-run", false, "only check the backup, as tarry backup verify does, and print what would be restored")
 	c.flags.StringVar(&f.temp, "temp-dir", "", "`directory` for --dry-run to unpack below")
 	c.fromBackup()
+	f.replaceFlags(c)
 	return c.does(func(ctx context.Context, args []string) error {
-		switch {
-		case t.DataDir == "":
-			return usagef("needs --data-dir, the directory to make")
-		case t.NodeID == "":
-			return usagef("needs --node-id, the id of the node that will start in it")
-		}
-		if err := checkNodeID(t.NodeID); err != nil {
-			return usagef("%w", err)
-		}
-		if f.auth != "keep" && f.auth != "reset" {
-			return usagef("--auth is %q; it takes keep or reset", f.auth)
+		if err := f.check(); err != nil {
+			return err
 		}
 		t.ResetAuth = f.auth == "reset"
-		if t.Standby && (t.ResetAuth || t.FromNow) {
-			return usagef("--standby keeps the state as it is: leave out --from-now and --auth")
+		if t.Standby && (t.ResetAuth || t.FromNow || f.replace) {
+			return usagef("--standby makes the first node of another cluster with the state as it is: leave out --from-now, --auth and --replace")
 		}
-		r, end, err := c.openBackup(ctx, args[0])
+		from, end, err := c.openState(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		defer end()
-		if f.dry {
-			return c.dryRestore(ctx, r, f)
+		if f.replace {
+			return c.replaceBy(ctx, from, f, args[0])
 		}
-		return c.restore(ctx, r, t)
+		if f.dry {
+			return c.dryRestore(ctx, from, f)
+		}
+		return c.restore(ctx, from, t)
 	})
 }
 
-func (c *localCommand) dryRestore(ctx context.Context, r *backup.Reader, f *restoreFlags) error {
-	if _, err := c.verifyBackup(ctx, r, f.temp); err != nil {
+func (c *localCommand) dryRestore(ctx context.Context, from backup.State, f *restoreFlags) error {
+	if _, err := c.verifyBackup(ctx, from, f.temp); err != nil {
 		return err
 	}
 	if c.json {
 		return c.printJSON(struct {
 			Would backup.Header `json:"would_restore"`
-		}{r.Header})
+		}{from.Header})
 	}
-	return errors.Join(c.printHeader(&r.Header), c.out.line("nothing was done: this would be restored to %s", f.target.DataDir))
+	return errors.Join(c.printHeader(&from.Header), c.out.line("nothing was done: this would be restored to %s", f.target.DataDir))
 }
 
-func (c *localCommand) restore(ctx context.Context, r *backup.Reader, t *recovery.Target) error {
-	m := newByteMeter(c.notes, "restore", r.Header.StateBytes)
+func (c *localCommand) restore(ctx context.Context, from backup.State, t *recovery.Target) error {
+	m := newByteMeter(c.notes, "restore", from.StateBytes)
 	t.Now, t.Progress = time.Now(), m.show
-	done, err := recovery.Restore(ctx, r, *t)
+	done, err := recovery.Restore(ctx, from, *t)
 	m.end()
 	if err != nil {
 		return fmt.Errorf("nothing can start in %s: %w", t.DataDir, err)
@@ -119,7 +167,7 @@ func (c *localCommand) restore(ctx context.Context, r *backup.Reader, t *recover
 	}
 	if t.Standby {
 		return errors.Join(
-			c.out.line("restored to %s: the first node, %s, of the standby %s, which follows cluster %s", t.DataDir, t.NodeID, done.ClusterID, r.Header.ClusterID),
+			c.out.line("restored to %s: the first node, %s, of the standby %s, which follows cluster %s", t.DataDir, t.NodeID, done.ClusterID, from.ClusterID),
 			c.printCounts(&done.Counts),
 			c.out.line("start it: tarry server --data-dir %s --node-id %s --follow with the HTTP addresses of the primary's nodes; then the other nodes with --follow, empty directories and --join%s", t.DataDir, t.NodeID, invited),
 		)

@@ -31,16 +31,22 @@ func OpenArchive(fsys vfs.FS, dir string, h Header) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := archiveIndex{h, files}
+	return newArchive(fsys, dir, archiveIndex{Header: h, files: files}), nil
+}
+
+func newArchive(fsys vfs.FS, dir string, x archiveIndex) *Archive {
 	a := &Archive{Size: x.size(), fs: fsys, dir: dir}
 	parts := []io.Reader{bytes.NewReader(x.appendHead(nil))}
-	for _, f := range files {
+	for _, f := range x.files {
+		if f.inBase {
+			continue
+		}
 		r := &fileReader{fs: fsys, path: fsys.PathJoin(dir, f.name), left: f.size}
 		a.files = append(a.files, r)
 		parts = append(parts, r)
 	}
 	a.body = io.MultiReader(append(parts, strings.NewReader(archiveEnd))...)
-	return a, nil
+	return a
 }
 
 func (a *Archive) Read(p []byte) (int, error) {

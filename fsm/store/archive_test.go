@@ -100,7 +100,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		return b
 	}
 	head := func(files ...archiveFile) []byte {
-		x := archiveIndex{testHeader, files}
+		x := archiveIndex{Header: testHeader, files: files}
 		return x.appendHead(nil)
 	}
 	refused := func(data []byte, says string) {
@@ -117,7 +117,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	}{
 		"empty":         {nil, "ended early"},
 		"no archive":    {[]byte(strings.Repeat("job ", 10)), "no snapshot archive"},
-		"newer release": {change(11, 1), "format 3, this node knows only 2"},
+		"newer release": {change(11, 6), "format 4, this node knows only 2 and 3"},
 		"goes on":       {append(bytes.Clone(data), 0), "goes on after its end"},
 		"path":          {head(archiveFile{name: "../CURRENT"}), "file name"},
 		"hidden path":   {head(archiveFile{name: ".."}), "file name"},
@@ -145,14 +145,14 @@ func TestAHeaderIsCheckedBeforeTheFirstFile(t *testing.T) {
 		return bad
 	})
 	require.NoError(t, err)
-	x := archiveIndex{testHeader, []archiveFile{{name: "a", size: 1}}}
+	x := archiveIndex{Header: testHeader, files: []archiveFile{{name: "a", size: 1}}}
 	_, err = r.Write(x.appendHead(nil))
 	require.ErrorIs(t, err, bad)
 	require.NoError(t, r.Abort())
 }
 
 func FuzzReceiver(f *testing.F) {
-	x := archiveIndex{testHeader, []archiveFile{{name: "000001.log", size: 3}, {name: "MANIFEST-1"}}}
+	x := archiveIndex{Header: testHeader, files: []archiveFile{{name: "000001.log", size: 3}, {name: "MANIFEST-1"}}}
 	whole := x.appendHead(nil)
 	whole = append(whole, "abc\x36\x4b\x3f\xb7\x00\x00\x00\x00"...)
 	whole = append(whole, archiveEnd...)

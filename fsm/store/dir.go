@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,6 +36,7 @@ type Dir struct {
 	live    string // the name of the live generation; used by the goroutine that calls SetLive
 
 	checkpoints atomic.Uint64 // the number given last
+	storeID     sync.Mutex    // held while the id of a generation is read or made
 }
 
 // OpenDir opens the directory in path, or makes it with an empty generation. It removes
@@ -46,6 +48,12 @@ func OpenDir(path string, o Options) (*Dir, error) {
 		return nil, err
 	}
 	return &Dir{path: path, options: o.withDefaults(), live: live}, nil
+}
+
+// Beside returns a Dir for the same path that opens stores with options of its own. It is for
+// stores that are not live: SetLive is not called on it.
+func (d *Dir) Beside(o Options) *Dir {
+	return &Dir{path: d.path, options: o.withDefaults(), live: d.live}
 }
 
 // Live returns the path of the live generation. It must not run concurrently with SetLive.

@@ -16,8 +16,16 @@ func TestFormatsNeverChange(t *testing.T) {
 	index := walEntries{manifest: 9, manifestPrefix: filePrefix{5, 6}, logs: map[uint64]filePrefix{300: {}, 4: {size: 1000, sum: 7}}}
 	require.Equal(t, "\x03\x09\x05\x06\x04\xe8\x07\x07\xac\x02\x00\x00", string(index.encode()[:12]))
 
-	head := archiveIndex{Header{Index: 7, Term: 2, Version: 1}, []archiveFile{{"a.sst", 258}}}
+	head := archiveIndex{Header: Header{Index: 7, Term: 2, Version: 1}, files: []archiveFile{{name: "a.sst", size: 258}}}
 	require.Equal(t, "TARRYSNP\x00\x00\x00\x02\x00\x00\x00\x26"+
 		"\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x01"+
 		"\x05a.sst\x00\x00\x00\x00\x00\x00\x01\x02", string(head.appendHead(nil)[:archivePreambleLen+38]))
+
+	head.incremental = true
+	head.files = append(head.files, archiveFile{name: "b.sst", size: 3, inBase: true, tail: 0x01020304})
+	require.EqualValues(t, 3, incrementalVersion)
+	require.Equal(t, "TARRYSNP\x00\x00\x00\x03\x00\x00\x00\x3e"+
+		"\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x02"+
+		"\x05a.sst\x00\x00\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x00"+
+		"\x05b.sst\x00\x00\x00\x00\x00\x00\x00\x03\x01\x01\x02\x03\x04", string(head.appendHead(nil)[:archivePreambleLen+0x3e]))
 }

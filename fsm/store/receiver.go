@@ -103,16 +103,19 @@ func (r *Receiver) expect(n int, step func([]byte) error) {
 }
 
 func (r *Receiver) preamble(b []byte) error {
-	n, err := checkPreamble(b)
+	n, incremental, err := checkPreamble(b)
 	if err != nil {
 		return err
+	}
+	if incremental {
+		return errors.New("the archive is incremental: it needs its base")
 	}
 	sum := crc32.Checksum(b, crcTable)
 	r.expect(n+archiveSumLen, func(b []byte) error {
 		if crc32.Update(sum, crcTable, b[:n]) != binary.BigEndian.Uint32(b[n:]) {
 			return errors.New("the archive's index does not match its checksum")
 		}
-		if r.index, err = decodeArchiveIndex(b[:n]); err != nil {
+		if r.index, err = decodeArchiveIndex(b[:n], false); err != nil {
 			return err
 		}
 		// Now and not at the end: the archive may be large.
@@ -132,18 +135,24 @@ func (r *Receiver) nextFile() error {
 	}
 	f := r.index.files[r.next]
 	r.next++
+	r.left, r.crc = f.size, 0
+	r.expect(archiveSumLen, func(b []byte) error { return r.endFile(f, b) })
+	if isStoreMark(f.name) {
+		return checkStoreMark(f)
+	}
 	var err error
 	if r.file, err = r.fs.Create(r.fs.PathJoin(r.unfinished(), f.name), vfsCategory); err != nil {
 		return err
 	}
-	r.left, r.crc = f.size, 0
-	r.expect(archiveSumLen, func(b []byte) error { return r.endFile(f, b) })
 	return nil
 }
 
 func (r *Receiver) endFile(f archiveFile, sum []byte) error {
 	if r.crc != binary.BigEndian.Uint32(sum) {
 		return fmt.Errorf("the file %s of the archive does not match its checksum", f.name)
+	}
+	if r.file == nil {
+		return r.nextFile()
 	}
 	if err := r.file.Sync(); err != nil {
 		return err
@@ -222,3 +231,7 @@ func (r *Receiver) Abort() error {
 	}
 	return nil
 }
+
+// Path returns where the generation is before Keep. What is opened there must be closed before
+// Keep and Abort.
+func (r *Receiver) Path() string { return r.unfinished() }

@@ -608,7 +608,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -716,6 +716,7 @@ type Op struct {
 	//	*Op_SetAdmission
 	//	*Op_PutNamespace
 	//	*Op_DeleteNamespace
+	//	*Op_ImportJob
 	//	*Op_FollowLog
 	//	*Op_PromoteStandby
 	Kind isOp_Kind `protobuf_oneof:"kind"`
@@ -1096,6 +1097,15 @@ func (x *Op) GetDeleteNamespace() *DeleteNamespace {
 	return nil
 }
 
+func (x *Op) GetImportJob() *ImportJob {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_ImportJob); ok {
+			return x.ImportJob
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetFollowLog() *FollowLog {
 	if x != nil {
 		if x, ok := x.Kind.(*Op_FollowLog); ok {
@@ -1273,6 +1283,10 @@ type Op_DeleteNamespace struct {
 	DeleteNamespace *DeleteNamespace `protobuf:"bytes,38,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
 }
 
+type Op_ImportJob struct {
+	ImportJob *ImportJob `protobuf:"bytes,39,opt,name=import_job,json=importJob,proto3,oneof"`
+}
+
 type Op_FollowLog struct {
 	FollowLog *FollowLog `protobuf:"bytes,41,opt,name=follow_log,json=followLog,proto3,oneof"`
 }
@@ -1354,6 +1368,8 @@ func (*Op_SetAdmission) isOp_Kind() {}
 func (*Op_PutNamespace) isOp_Kind() {}
 
 func (*Op_DeleteNamespace) isOp_Kind() {}
+
+func (*Op_ImportJob) isOp_Kind() {}
 
 func (*Op_FollowLog) isOp_Kind() {}
 
@@ -1641,6 +1657,150 @@ func (x *Add) GetTopicAttempts() bool {
 	return false
 }
 
+// ImportJob creates a job as it was elsewhere: waiting, or dead. Instants that are ahead of the
+// clock, except due_ms and the expiry, are set to the clock.
+type ImportJob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With due_ms, which is kept as it is; without if_exists, condition, topic_ttr and
+	// topic_attempts.
+	Add           *Add   `protobuf:"bytes,1,opt,name=add,proto3" json:"add,omitempty"`
+	Dead          bool   `protobuf:"varint,2,opt,name=dead,proto3" json:"dead,omitempty"`
+	CreatedMs     int64  `protobuf:"varint,3,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	DiedMs        int64  `protobuf:"varint,4,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`    // only of a dead job
+	DelayMs       int64  `protobuf:"varint,5,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // the delay that gave it its due instant
+	Attempts      uint32 `protobuf:"varint,6,opt,name=attempts,proto3" json:"attempts,omitempty"`              // of one that waits: fewer than it may have
+	Reserves      uint32 `protobuf:"varint,7,opt,name=reserves,proto3" json:"reserves,omitempty"`
+	Timeouts      uint32 `protobuf:"varint,8,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
+	Releases      uint32 `protobuf:"varint,9,opt,name=releases,proto3" json:"releases,omitempty"`
+	Buries        uint32 `protobuf:"varint,10,opt,name=buries,proto3" json:"buries,omitempty"`
+	Kicks         uint32 `protobuf:"varint,11,opt,name=kicks,proto3" json:"kicks,omitempty"`
+	Reason        string `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
+	LastError     string `protobuf:"bytes,13,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportJob) Reset() {
+	*x = ImportJob{}
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportJob) ProtoMessage() {}
+
+func (x *ImportJob) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportJob.ProtoReflect.Descriptor instead.
+func (*ImportJob) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ImportJob) GetAdd() *Add {
+	if x != nil {
+		return x.Add
+	}
+	return nil
+}
+
+func (x *ImportJob) GetDead() bool {
+	if x != nil {
+		return x.Dead
+	}
+	return false
+}
+
+func (x *ImportJob) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *ImportJob) GetDiedMs() int64 {
+	if x != nil {
+		return x.DiedMs
+	}
+	return 0
+}
+
+func (x *ImportJob) GetDelayMs() int64 {
+	if x != nil {
+		return x.DelayMs
+	}
+	return 0
+}
+
+func (x *ImportJob) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *ImportJob) GetReserves() uint32 {
+	if x != nil {
+		return x.Reserves
+	}
+	return 0
+}
+
+func (x *ImportJob) GetTimeouts() uint32 {
+	if x != nil {
+		return x.Timeouts
+	}
+	return 0
+}
+
+func (x *ImportJob) GetReleases() uint32 {
+	if x != nil {
+		return x.Releases
+	}
+	return 0
+}
+
+func (x *ImportJob) GetBuries() uint32 {
+	if x != nil {
+		return x.Buries
+	}
+	return 0
+}
+
+func (x *ImportJob) GetKicks() uint32 {
+	if x != nil {
+		return x.Kicks
+	}
+	return 0
+}
+
+func (x *ImportJob) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ImportJob) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
 // JobOptions are options that few jobs have.
 type JobOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1654,7 +1814,7 @@ type JobOptions struct {
 
 func (x *JobOptions) Reset() {
 	*x = JobOptions{}
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1826,7 @@ func (x *JobOptions) String() string {
 func (*JobOptions) ProtoMessage() {}
 
 func (x *JobOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1839,7 @@ func (x *JobOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobOptions.ProtoReflect.Descriptor instead.
 func (*JobOptions) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JobOptions) GetBackoff() *Backoff {
@@ -1720,7 +1880,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1892,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1905,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Header) GetName() string {
@@ -1772,7 +1932,7 @@ type Headers struct {
 
 func (x *Headers) Reset() {
 	*x = Headers{}
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1944,7 @@ func (x *Headers) String() string {
 func (*Headers) ProtoMessage() {}
 
 func (x *Headers) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1957,7 @@ func (x *Headers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Headers.ProtoReflect.Descriptor instead.
 func (*Headers) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Headers) GetList() []*Header {
@@ -1824,7 +1984,7 @@ type Backoff struct {
 
 func (x *Backoff) Reset() {
 	*x = Backoff{}
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1836,7 +1996,7 @@ func (x *Backoff) String() string {
 func (*Backoff) ProtoMessage() {}
 
 func (x *Backoff) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1849,7 +2009,7 @@ func (x *Backoff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backoff.ProtoReflect.Descriptor instead.
 func (*Backoff) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Backoff) GetDelaysMs() []int64 {
@@ -1915,7 +2075,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2087,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2100,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TopicSettings) GetRevision() uint64 {
@@ -2085,7 +2245,7 @@ type PushTarget struct {
 
 func (x *PushTarget) Reset() {
 	*x = PushTarget{}
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2257,7 @@ func (x *PushTarget) String() string {
 func (*PushTarget) ProtoMessage() {}
 
 func (x *PushTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2270,7 @@ func (x *PushTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushTarget.ProtoReflect.Descriptor instead.
 func (*PushTarget) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PushTarget) GetUrl() string {
@@ -2168,7 +2328,7 @@ type SetTopic struct {
 
 func (x *SetTopic) Reset() {
 	*x = SetTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +2340,7 @@ func (x *SetTopic) String() string {
 func (*SetTopic) ProtoMessage() {}
 
 func (x *SetTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +2353,7 @@ func (x *SetTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTopic.ProtoReflect.Descriptor instead.
 func (*SetTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetTopic) GetTopic() string {
@@ -2240,7 +2400,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2412,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2425,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Update) GetRef() *Ref {
@@ -2380,7 +2540,7 @@ type JobQuery struct {
 
 func (x *JobQuery) Reset() {
 	*x = JobQuery{}
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2552,7 @@ func (x *JobQuery) String() string {
 func (*JobQuery) ProtoMessage() {}
 
 func (x *JobQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2565,7 @@ func (x *JobQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobQuery.ProtoReflect.Descriptor instead.
 func (*JobQuery) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobQuery) GetTopic() string {
@@ -2471,7 +2631,7 @@ type JobMark struct {
 
 func (x *JobMark) Reset() {
 	*x = JobMark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2483,7 +2643,7 @@ func (x *JobMark) String() string {
 func (*JobMark) ProtoMessage() {}
 
 func (x *JobMark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2496,7 +2656,7 @@ func (x *JobMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMark.ProtoReflect.Descriptor instead.
 func (*JobMark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JobMark) GetState() State {
@@ -2545,7 +2705,7 @@ type JobPage struct {
 
 func (x *JobPage) Reset() {
 	*x = JobPage{}
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2717,7 @@ func (x *JobPage) String() string {
 func (*JobPage) ProtoMessage() {}
 
 func (x *JobPage) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2730,7 @@ func (x *JobPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobPage.ProtoReflect.Descriptor instead.
 func (*JobPage) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobPage) GetJobs() []*Job {
@@ -2612,7 +2772,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2784,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2797,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Reserve) GetTopics() []string {
@@ -2702,7 +2862,7 @@ type ReserveJob struct {
 
 func (x *ReserveJob) Reset() {
 	*x = ReserveJob{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2874,7 @@ func (x *ReserveJob) String() string {
 func (*ReserveJob) ProtoMessage() {}
 
 func (x *ReserveJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2887,7 @@ func (x *ReserveJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveJob.ProtoReflect.Descriptor instead.
 func (*ReserveJob) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReserveJob) GetRef() *Ref {
@@ -2760,7 +2920,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2772,7 +2932,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2785,7 +2945,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Finish) GetRef() *Ref {
@@ -2806,7 +2966,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +2978,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +2991,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Delete) GetRef() *Ref {
@@ -2880,7 +3040,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2892,7 +3052,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2905,7 +3065,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Release) GetRef() *Ref {
@@ -2990,7 +3150,7 @@ type AtomicAdd struct {
 
 func (x *AtomicAdd) Reset() {
 	*x = AtomicAdd{}
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3002,7 +3162,7 @@ func (x *AtomicAdd) String() string {
 func (*AtomicAdd) ProtoMessage() {}
 
 func (x *AtomicAdd) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3015,7 +3175,7 @@ func (x *AtomicAdd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtomicAdd.ProtoReflect.Descriptor instead.
 func (*AtomicAdd) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AtomicAdd) GetFinish() *Finish {
@@ -3042,7 +3202,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3054,7 +3214,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3067,7 +3227,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Touch) GetRef() *Ref {
@@ -3096,7 +3256,7 @@ type Bury struct {
 
 func (x *Bury) Reset() {
 	*x = Bury{}
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3108,7 +3268,7 @@ func (x *Bury) String() string {
 func (*Bury) ProtoMessage() {}
 
 func (x *Bury) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3121,7 +3281,7 @@ func (x *Bury) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bury.ProtoReflect.Descriptor instead.
 func (*Bury) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Bury) GetRef() *Ref {
@@ -3164,7 +3324,7 @@ type Kick struct {
 
 func (x *Kick) Reset() {
 	*x = Kick{}
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3336,7 @@ func (x *Kick) String() string {
 func (*Kick) ProtoMessage() {}
 
 func (x *Kick) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3349,7 @@ func (x *Kick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kick.ProtoReflect.Descriptor instead.
 func (*Kick) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Kick) GetRef() *Ref {
@@ -3231,7 +3391,7 @@ type KickTopic struct {
 
 func (x *KickTopic) Reset() {
 	*x = KickTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3403,7 @@ func (x *KickTopic) String() string {
 func (*KickTopic) ProtoMessage() {}
 
 func (x *KickTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3416,7 @@ func (x *KickTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickTopic.ProtoReflect.Descriptor instead.
 func (*KickTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KickTopic) GetTopic() string {
@@ -3313,7 +3473,7 @@ type Sweep struct {
 
 func (x *Sweep) Reset() {
 	*x = Sweep{}
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3485,7 @@ func (x *Sweep) String() string {
 func (*Sweep) ProtoMessage() {}
 
 func (x *Sweep) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3498,7 @@ func (x *Sweep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sweep.ProtoReflect.Descriptor instead.
 func (*Sweep) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Sweep) GetFilter() *Filter {
@@ -3375,7 +3535,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +3547,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +3560,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Progress) GetAfter() *Place {
@@ -3443,7 +3603,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	mi := &file_job_jobpb_command_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3455,7 +3615,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	mi := &file_job_jobpb_command_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3468,7 +3628,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{28}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Place) GetPriority() uint32 {
@@ -3511,7 +3671,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_job_jobpb_command_proto_msgTypes[29]
+	mi := &file_job_jobpb_command_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3683,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[29]
+	mi := &file_job_jobpb_command_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3696,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{29}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Filter) GetIdPrefix() string {
@@ -3608,7 +3768,7 @@ type Purge struct {
 
 func (x *Purge) Reset() {
 	*x = Purge{}
-	mi := &file_job_jobpb_command_proto_msgTypes[30]
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3780,7 @@ func (x *Purge) String() string {
 func (*Purge) ProtoMessage() {}
 
 func (x *Purge) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[30]
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3793,7 @@ func (x *Purge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Purge.ProtoReflect.Descriptor instead.
 func (*Purge) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{30}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Purge) GetTopic() string {
@@ -3679,7 +3839,7 @@ type ReleaseTopic struct {
 
 func (x *ReleaseTopic) Reset() {
 	*x = ReleaseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +3851,7 @@ func (x *ReleaseTopic) String() string {
 func (*ReleaseTopic) ProtoMessage() {}
 
 func (x *ReleaseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +3864,7 @@ func (x *ReleaseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTopic.ProtoReflect.Descriptor instead.
 func (*ReleaseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{31}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReleaseTopic) GetTopic() string {
@@ -3758,7 +3918,7 @@ type MoveJobs struct {
 
 func (x *MoveJobs) Reset() {
 	*x = MoveJobs{}
-	mi := &file_job_jobpb_command_proto_msgTypes[32]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3770,7 +3930,7 @@ func (x *MoveJobs) String() string {
 func (*MoveJobs) ProtoMessage() {}
 
 func (x *MoveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[32]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3783,7 +3943,7 @@ func (x *MoveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveJobs.ProtoReflect.Descriptor instead.
 func (*MoveJobs) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{32}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MoveJobs) GetTopic() string {
@@ -3838,7 +3998,7 @@ type PauseTopic struct {
 
 func (x *PauseTopic) Reset() {
 	*x = PauseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[33]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4010,7 @@ func (x *PauseTopic) String() string {
 func (*PauseTopic) ProtoMessage() {}
 
 func (x *PauseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[33]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4023,7 @@ func (x *PauseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
 func (*PauseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{33}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PauseTopic) GetTopic() string {
@@ -3913,7 +4073,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[34]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3925,7 +4085,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[34]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3938,7 +4098,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{34}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Advance) GetMax() uint32 {
@@ -3970,7 +4130,7 @@ type AdvanceAt struct {
 
 func (x *AdvanceAt) Reset() {
 	*x = AdvanceAt{}
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3982,7 +4142,7 @@ func (x *AdvanceAt) String() string {
 func (*AdvanceAt) ProtoMessage() {}
 
 func (x *AdvanceAt) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3995,7 +4155,7 @@ func (x *AdvanceAt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceAt.ProtoReflect.Descriptor instead.
 func (*AdvanceAt) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdvanceAt) GetAtMs() int64 {
@@ -4040,7 +4200,7 @@ type PutToken struct {
 
 func (x *PutToken) Reset() {
 	*x = PutToken{}
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4052,7 +4212,7 @@ func (x *PutToken) String() string {
 func (*PutToken) ProtoMessage() {}
 
 func (x *PutToken) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4065,7 +4225,7 @@ func (x *PutToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutToken.ProtoReflect.Descriptor instead.
 func (*PutToken) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PutToken) GetToken() *Token {
@@ -4106,7 +4266,7 @@ type DeleteToken struct {
 
 func (x *DeleteToken) Reset() {
 	*x = DeleteToken{}
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4118,7 +4278,7 @@ func (x *DeleteToken) String() string {
 func (*DeleteToken) ProtoMessage() {}
 
 func (x *DeleteToken) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4131,7 +4291,7 @@ func (x *DeleteToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToken.ProtoReflect.Descriptor instead.
 func (*DeleteToken) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeleteToken) GetId() string {
@@ -4159,7 +4319,7 @@ type SetAuth struct {
 
 func (x *SetAuth) Reset() {
 	*x = SetAuth{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4331,7 @@ func (x *SetAuth) String() string {
 func (*SetAuth) ProtoMessage() {}
 
 func (x *SetAuth) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4184,7 +4344,7 @@ func (x *SetAuth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAuth.ProtoReflect.Descriptor instead.
 func (*SetAuth) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetAuth) GetSettings() *AuthSettings {
@@ -4213,7 +4373,7 @@ type PutNamespace struct {
 
 func (x *PutNamespace) Reset() {
 	*x = PutNamespace{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4225,7 +4385,7 @@ func (x *PutNamespace) String() string {
 func (*PutNamespace) ProtoMessage() {}
 
 func (x *PutNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4238,7 +4398,7 @@ func (x *PutNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutNamespace.ProtoReflect.Descriptor instead.
 func (*PutNamespace) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PutNamespace) GetNamespace() *Namespace {
@@ -4266,7 +4426,7 @@ type DeleteNamespace struct {
 
 func (x *DeleteNamespace) Reset() {
 	*x = DeleteNamespace{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4438,7 @@ func (x *DeleteNamespace) String() string {
 func (*DeleteNamespace) ProtoMessage() {}
 
 func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4451,7 @@ func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespace.ProtoReflect.Descriptor instead.
 func (*DeleteNamespace) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteNamespace) GetName() string {
@@ -4318,7 +4478,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4490,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4503,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Mark) GetName() string {
@@ -4363,7 +4523,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4375,7 +4535,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4388,7 +4548,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -4409,7 +4569,7 @@ type RaiseVersion struct {
 
 func (x *RaiseVersion) Reset() {
 	*x = RaiseVersion{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4421,7 +4581,7 @@ func (x *RaiseVersion) String() string {
 func (*RaiseVersion) ProtoMessage() {}
 
 func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4434,7 +4594,7 @@ func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseVersion.ProtoReflect.Descriptor instead.
 func (*RaiseVersion) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RaiseVersion) GetTo() uint32 {
@@ -4456,7 +4616,7 @@ type ResetClock struct {
 
 func (x *ResetClock) Reset() {
 	*x = ResetClock{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4628,7 @@ func (x *ResetClock) String() string {
 func (*ResetClock) ProtoMessage() {}
 
 func (x *ResetClock) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4641,7 @@ func (x *ResetClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClock.ProtoReflect.Descriptor instead.
 func (*ResetClock) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ResetClock) GetToMs() int64 {
@@ -4509,7 +4669,7 @@ type Migrate struct {
 
 func (x *Migrate) Reset() {
 	*x = Migrate{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4521,7 +4681,7 @@ func (x *Migrate) String() string {
 func (*Migrate) ProtoMessage() {}
 
 func (x *Migrate) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4534,7 +4694,7 @@ func (x *Migrate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Migrate.ProtoReflect.Descriptor instead.
 func (*Migrate) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Migrate) GetMax() uint32 {
@@ -4557,7 +4717,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4569,7 +4729,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4582,7 +4742,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -4609,7 +4769,7 @@ type AdmitNode struct {
 
 func (x *AdmitNode) Reset() {
 	*x = AdmitNode{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4621,7 +4781,7 @@ func (x *AdmitNode) String() string {
 func (*AdmitNode) ProtoMessage() {}
 
 func (x *AdmitNode) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4634,7 +4794,7 @@ func (x *AdmitNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
 func (*AdmitNode) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AdmitNode) GetNodeId() string {
@@ -4669,7 +4829,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4681,7 +4841,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4694,7 +4854,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Result) GetCode() Code {
@@ -4819,7 +4979,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4831,7 +4991,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4844,7 +5004,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -4915,7 +5075,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4927,7 +5087,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4940,7 +5100,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Denied) GetVerbs() uint32 {
@@ -4974,7 +5134,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4986,7 +5146,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4999,7 +5159,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -5029,7 +5189,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5041,7 +5201,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5054,7 +5214,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Reserved) GetId() string {
@@ -5181,7 +5341,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5193,7 +5353,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5206,7 +5366,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Job) GetId() string {
@@ -5442,7 +5602,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5454,7 +5614,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5467,7 +5627,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -5547,7 +5707,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5559,7 +5719,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5572,7 +5732,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Topic) GetName() string {
@@ -5723,7 +5883,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5735,7 +5895,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5748,7 +5908,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -5813,7 +5973,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5825,7 +5985,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5838,7 +5998,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -5925,7 +6085,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5937,7 +6097,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5950,7 +6110,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -5992,7 +6152,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6004,7 +6164,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6017,7 +6177,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -6056,7 +6216,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6068,7 +6228,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6081,7 +6241,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -6172,7 +6332,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6184,7 +6344,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6197,7 +6357,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -6237,7 +6397,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6249,7 +6409,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6262,7 +6422,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -6379,7 +6539,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[63]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6391,7 +6551,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[63]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6404,7 +6564,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{63}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -6475,7 +6635,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[64]
+	mi := &file_job_jobpb_command_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6487,7 +6647,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[64]
+	mi := &file_job_jobpb_command_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6500,7 +6660,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{64}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -6533,7 +6693,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xd4\x10\n" +
+	"clockEpoch\"\x8a\x11\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6582,6 +6742,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\rput_namespace\x18% \x01(\v2\x16.tarry.v1.PutNamespaceH\x00R\fputNamespace\x12F\n" +
 	"\x10delete_namespace\x18& \x01(\v2\x19.tarry.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x124\n" +
 	"\n" +
+	"import_job\x18' \x01(\v2\x13.tarry.v1.ImportJobH\x00R\timportJob\x124\n" +
+	"\n" +
 	"follow_log\x18) \x01(\v2\x13.tarry.v1.FollowLogH\x00R\tfollowLog\x12C\n" +
 	"\x0fpromote_standby\x18* \x01(\v2\x18.tarry.v1.PromoteStandbyH\x00R\x0epromoteStandby\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
@@ -6612,7 +6774,24 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12.\n" +
 	"\aoptions\x18\f \x01(\v2\x14.tarry.v1.JobOptionsR\aoptions\x12\x1b\n" +
 	"\ttopic_ttr\x18\r \x01(\bR\btopicTtr\x12%\n" +
-	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"\x9f\x01\n" +
+	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"\xe8\x02\n" +
+	"\tImportJob\x12\x1f\n" +
+	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddR\x03add\x12\x12\n" +
+	"\x04dead\x18\x02 \x01(\bR\x04dead\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x03 \x01(\x03R\tcreatedMs\x12\x17\n" +
+	"\adied_ms\x18\x04 \x01(\x03R\x06diedMs\x12\x19\n" +
+	"\bdelay_ms\x18\x05 \x01(\x03R\adelayMs\x12\x1a\n" +
+	"\battempts\x18\x06 \x01(\rR\battempts\x12\x1a\n" +
+	"\breserves\x18\a \x01(\rR\breserves\x12\x1a\n" +
+	"\btimeouts\x18\b \x01(\rR\btimeouts\x12\x1a\n" +
+	"\breleases\x18\t \x01(\rR\breleases\x12\x16\n" +
+	"\x06buries\x18\n" +
+	" \x01(\rR\x06buries\x12\x14\n" +
+	"\x05kicks\x18\v \x01(\rR\x05kicks\x12\x16\n" +
+	"\x06reason\x18\f \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\r \x01(\tR\tlastError\"\x9f\x01\n" +
 	"\n" +
 	"JobOptions\x12+\n" +
 	"\abackoff\x18\x01 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12*\n" +
@@ -7169,7 +7348,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),           // 0: tarry.v1.BodyKind
 	(State)(0),              // 1: tarry.v1.State
@@ -7186,201 +7365,204 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Ref)(nil),             // 12: tarry.v1.Ref
 	(*Condition)(nil),       // 13: tarry.v1.Condition
 	(*Add)(nil),             // 14: tarry.v1.Add
-	(*JobOptions)(nil),      // 15: tarry.v1.JobOptions
-	(*Header)(nil),          // 16: tarry.v1.Header
-	(*Headers)(nil),         // 17: tarry.v1.Headers
-	(*Backoff)(nil),         // 18: tarry.v1.Backoff
-	(*TopicSettings)(nil),   // 19: tarry.v1.TopicSettings
-	(*PushTarget)(nil),      // 20: tarry.v1.PushTarget
-	(*SetTopic)(nil),        // 21: tarry.v1.SetTopic
-	(*Update)(nil),          // 22: tarry.v1.Update
-	(*JobQuery)(nil),        // 23: tarry.v1.JobQuery
-	(*JobMark)(nil),         // 24: tarry.v1.JobMark
-	(*JobPage)(nil),         // 25: tarry.v1.JobPage
-	(*Reserve)(nil),         // 26: tarry.v1.Reserve
-	(*ReserveJob)(nil),      // 27: tarry.v1.ReserveJob
-	(*Finish)(nil),          // 28: tarry.v1.Finish
-	(*Delete)(nil),          // 29: tarry.v1.Delete
-	(*Release)(nil),         // 30: tarry.v1.Release
-	(*AtomicAdd)(nil),       // 31: tarry.v1.AtomicAdd
-	(*Touch)(nil),           // 32: tarry.v1.Touch
-	(*Bury)(nil),            // 33: tarry.v1.Bury
-	(*Kick)(nil),            // 34: tarry.v1.Kick
-	(*KickTopic)(nil),       // 35: tarry.v1.KickTopic
-	(*Sweep)(nil),           // 36: tarry.v1.Sweep
-	(*Progress)(nil),        // 37: tarry.v1.Progress
-	(*Place)(nil),           // 38: tarry.v1.Place
-	(*Filter)(nil),          // 39: tarry.v1.Filter
-	(*Purge)(nil),           // 40: tarry.v1.Purge
-	(*ReleaseTopic)(nil),    // 41: tarry.v1.ReleaseTopic
-	(*MoveJobs)(nil),        // 42: tarry.v1.MoveJobs
-	(*PauseTopic)(nil),      // 43: tarry.v1.PauseTopic
-	(*Advance)(nil),         // 44: tarry.v1.Advance
-	(*AdvanceAt)(nil),       // 45: tarry.v1.AdvanceAt
-	(*PutToken)(nil),        // 46: tarry.v1.PutToken
-	(*DeleteToken)(nil),     // 47: tarry.v1.DeleteToken
-	(*SetAuth)(nil),         // 48: tarry.v1.SetAuth
-	(*PutNamespace)(nil),    // 49: tarry.v1.PutNamespace
-	(*DeleteNamespace)(nil), // 50: tarry.v1.DeleteNamespace
-	(*Mark)(nil),            // 51: tarry.v1.Mark
-	(*SetCluster)(nil),      // 52: tarry.v1.SetCluster
-	(*RaiseVersion)(nil),    // 53: tarry.v1.RaiseVersion
-	(*ResetClock)(nil),      // 54: tarry.v1.ResetClock
-	(*Migrate)(nil),         // 55: tarry.v1.Migrate
-	(*ForgetMember)(nil),    // 56: tarry.v1.ForgetMember
-	(*AdmitNode)(nil),       // 57: tarry.v1.AdmitNode
-	(*Result)(nil),          // 58: tarry.v1.Result
-	(*Details)(nil),         // 59: tarry.v1.Details
-	(*Denied)(nil),          // 60: tarry.v1.Denied
-	(*Results)(nil),         // 61: tarry.v1.Results
-	(*Reserved)(nil),        // 62: tarry.v1.Reserved
-	(*Job)(nil),             // 63: tarry.v1.Job
-	(*Event)(nil),           // 64: tarry.v1.Event
-	(*Topic)(nil),           // 65: tarry.v1.Topic
-	(*Totals)(nil),          // 66: tarry.v1.Totals
-	(*Schedule)(nil),        // 67: tarry.v1.Schedule
-	(*PutSchedule)(nil),     // 68: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil),  // 69: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),    // 70: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),    // 71: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),   // 72: tarry.v1.ScheduleState
-	(*PastRun)(nil),         // 73: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),    // 74: tarry.v1.ScheduleInfo
-	(*PutInvitation)(nil),   // 75: tarry.v1.PutInvitation
-	(*EndInvitation)(nil),   // 76: tarry.v1.EndInvitation
-	(*SetAdmission)(nil),    // 77: tarry.v1.SetAdmission
-	(*FollowLog)(nil),       // 78: tarry.v1.FollowLog
-	(*PromoteStandby)(nil),  // 79: tarry.v1.PromoteStandby
-	(*Token)(nil),           // 80: tarry.v1.Token
-	(*AuthSettings)(nil),    // 81: tarry.v1.AuthSettings
-	(*Namespace)(nil),       // 82: tarry.v1.Namespace
+	(*ImportJob)(nil),       // 15: tarry.v1.ImportJob
+	(*JobOptions)(nil),      // 16: tarry.v1.JobOptions
+	(*Header)(nil),          // 17: tarry.v1.Header
+	(*Headers)(nil),         // 18: tarry.v1.Headers
+	(*Backoff)(nil),         // 19: tarry.v1.Backoff
+	(*TopicSettings)(nil),   // 20: tarry.v1.TopicSettings
+	(*PushTarget)(nil),      // 21: tarry.v1.PushTarget
+	(*SetTopic)(nil),        // 22: tarry.v1.SetTopic
+	(*Update)(nil),          // 23: tarry.v1.Update
+	(*JobQuery)(nil),        // 24: tarry.v1.JobQuery
+	(*JobMark)(nil),         // 25: tarry.v1.JobMark
+	(*JobPage)(nil),         // 26: tarry.v1.JobPage
+	(*Reserve)(nil),         // 27: tarry.v1.Reserve
+	(*ReserveJob)(nil),      // 28: tarry.v1.ReserveJob
+	(*Finish)(nil),          // 29: tarry.v1.Finish
+	(*Delete)(nil),          // 30: tarry.v1.Delete
+	(*Release)(nil),         // 31: tarry.v1.Release
+	(*AtomicAdd)(nil),       // 32: tarry.v1.AtomicAdd
+	(*Touch)(nil),           // 33: tarry.v1.Touch
+	(*Bury)(nil),            // 34: tarry.v1.Bury
+	(*Kick)(nil),            // 35: tarry.v1.Kick
+	(*KickTopic)(nil),       // 36: tarry.v1.KickTopic
+	(*Sweep)(nil),           // 37: tarry.v1.Sweep
+	(*Progress)(nil),        // 38: tarry.v1.Progress
+	(*Place)(nil),           // 39: tarry.v1.Place
+	(*Filter)(nil),          // 40: tarry.v1.Filter
+	(*Purge)(nil),           // 41: tarry.v1.Purge
+	(*ReleaseTopic)(nil),    // 42: tarry.v1.ReleaseTopic
+	(*MoveJobs)(nil),        // 43: tarry.v1.MoveJobs
+	(*PauseTopic)(nil),      // 44: tarry.v1.PauseTopic
+	(*Advance)(nil),         // 45: tarry.v1.Advance
+	(*AdvanceAt)(nil),       // 46: tarry.v1.AdvanceAt
+	(*PutToken)(nil),        // 47: tarry.v1.PutToken
+	(*DeleteToken)(nil),     // 48: tarry.v1.DeleteToken
+	(*SetAuth)(nil),         // 49: tarry.v1.SetAuth
+	(*PutNamespace)(nil),    // 50: tarry.v1.PutNamespace
+	(*DeleteNamespace)(nil), // 51: tarry.v1.DeleteNamespace
+	(*Mark)(nil),            // 52: tarry.v1.Mark
+	(*SetCluster)(nil),      // 53: tarry.v1.SetCluster
+	(*RaiseVersion)(nil),    // 54: tarry.v1.RaiseVersion
+	(*ResetClock)(nil),      // 55: tarry.v1.ResetClock
+	(*Migrate)(nil),         // 56: tarry.v1.Migrate
+	(*ForgetMember)(nil),    // 57: tarry.v1.ForgetMember
+	(*AdmitNode)(nil),       // 58: tarry.v1.AdmitNode
+	(*Result)(nil),          // 59: tarry.v1.Result
+	(*Details)(nil),         // 60: tarry.v1.Details
+	(*Denied)(nil),          // 61: tarry.v1.Denied
+	(*Results)(nil),         // 62: tarry.v1.Results
+	(*Reserved)(nil),        // 63: tarry.v1.Reserved
+	(*Job)(nil),             // 64: tarry.v1.Job
+	(*Event)(nil),           // 65: tarry.v1.Event
+	(*Topic)(nil),           // 66: tarry.v1.Topic
+	(*Totals)(nil),          // 67: tarry.v1.Totals
+	(*Schedule)(nil),        // 68: tarry.v1.Schedule
+	(*PutSchedule)(nil),     // 69: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil),  // 70: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),    // 71: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),    // 72: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),   // 73: tarry.v1.ScheduleState
+	(*PastRun)(nil),         // 74: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),    // 75: tarry.v1.ScheduleInfo
+	(*PutInvitation)(nil),   // 76: tarry.v1.PutInvitation
+	(*EndInvitation)(nil),   // 77: tarry.v1.EndInvitation
+	(*SetAdmission)(nil),    // 78: tarry.v1.SetAdmission
+	(*FollowLog)(nil),       // 79: tarry.v1.FollowLog
+	(*PromoteStandby)(nil),  // 80: tarry.v1.PromoteStandby
+	(*Token)(nil),           // 81: tarry.v1.Token
+	(*AuthSettings)(nil),    // 82: tarry.v1.AuthSettings
+	(*Namespace)(nil),       // 83: tarry.v1.Namespace
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
 	14,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
-	26,  // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	28,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	29,  // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	30,  // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	32,  // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	33,  // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	34,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	35,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	44,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	51,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	52,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	56,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	27,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	43,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
-	22,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
-	31,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
-	21,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	68,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	69,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	70,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
-	40,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
-	42,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	53,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	54,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	55,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
-	41,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
-	45,  // 28: tarry.v1.Op.advance_at:type_name -> tarry.v1.AdvanceAt
-	46,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
-	47,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
-	48,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
-	57,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
-	75,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
-	76,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
-	77,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
-	49,  // 36: tarry.v1.Op.put_namespace:type_name -> tarry.v1.PutNamespace
-	50,  // 37: tarry.v1.Op.delete_namespace:type_name -> tarry.v1.DeleteNamespace
-	78,  // 38: tarry.v1.Op.follow_log:type_name -> tarry.v1.FollowLog
-	79,  // 39: tarry.v1.Op.promote_standby:type_name -> tarry.v1.PromoteStandby
-	1,   // 40: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	39,  // 41: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 42: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 43: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 44: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15,  // 45: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18,  // 46: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16,  // 47: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16,  // 48: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18,  // 49: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 50: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20,  // 51: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 52: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19,  // 53: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 54: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 55: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 56: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18,  // 57: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17,  // 58: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 59: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39,  // 60: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24,  // 61: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 62: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38,  // 63: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	63,  // 64: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24,  // 65: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 66: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 67: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 68: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 69: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 70: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28,  // 71: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 72: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 73: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 74: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 75: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 76: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	36,  // 77: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39,  // 78: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37,  // 79: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38,  // 80: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16,  // 81: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 82: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36,  // 83: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	36,  // 84: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 85: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 86: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	44,  // 87: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	26,  // 88: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	80,  // 89: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	81,  // 90: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	82,  // 91: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
-	5,   // 92: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 93: tarry.v1.Result.state:type_name -> tarry.v1.State
-	62,  // 94: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	59,  // 95: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	58,  // 96: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19,  // 97: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37,  // 98: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	60,  // 99: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	58,  // 100: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 101: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15,  // 102: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 103: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 104: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15,  // 105: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	64,  // 106: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 107: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 108: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19,  // 109: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 110: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 111: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 112: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	67,  // 113: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	71,  // 114: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	73,  // 115: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 116: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 117: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	67,  // 118: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	72,  // 119: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	120, // [120:120] is the sub-list for method output_type
-	120, // [120:120] is the sub-list for method input_type
-	120, // [120:120] is the sub-list for extension type_name
-	120, // [120:120] is the sub-list for extension extendee
-	0,   // [0:120] is the sub-list for field type_name
+	27,  // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
+	29,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	30,  // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	31,  // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	33,  // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	34,  // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	35,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	36,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	45,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	52,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	53,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	57,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	28,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	44,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	23,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
+	32,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
+	22,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
+	69,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	70,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	71,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	41,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
+	43,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
+	54,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	55,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	56,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	42,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
+	46,  // 28: tarry.v1.Op.advance_at:type_name -> tarry.v1.AdvanceAt
+	47,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
+	48,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
+	49,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
+	58,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
+	76,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
+	77,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
+	78,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
+	50,  // 36: tarry.v1.Op.put_namespace:type_name -> tarry.v1.PutNamespace
+	51,  // 37: tarry.v1.Op.delete_namespace:type_name -> tarry.v1.DeleteNamespace
+	15,  // 38: tarry.v1.Op.import_job:type_name -> tarry.v1.ImportJob
+	79,  // 39: tarry.v1.Op.follow_log:type_name -> tarry.v1.FollowLog
+	80,  // 40: tarry.v1.Op.promote_standby:type_name -> tarry.v1.PromoteStandby
+	1,   // 41: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	40,  // 42: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 43: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 44: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 45: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	16,  // 46: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	14,  // 47: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
+	19,  // 48: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	17,  // 49: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	17,  // 50: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	19,  // 51: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 52: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	21,  // 53: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 54: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	20,  // 55: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 56: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 57: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 58: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	19,  // 59: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	18,  // 60: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 61: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	40,  // 62: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	25,  // 63: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 64: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	39,  // 65: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	64,  // 66: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	25,  // 67: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 68: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 69: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 70: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 71: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 72: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	29,  // 73: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 74: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 75: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 76: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 77: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 78: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	37,  // 79: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	40,  // 80: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	38,  // 81: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	39,  // 82: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	17,  // 83: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 84: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	37,  // 85: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	37,  // 86: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 87: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 88: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	45,  // 89: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	27,  // 90: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	81,  // 91: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	82,  // 92: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	83,  // 93: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
+	5,   // 94: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 95: tarry.v1.Result.state:type_name -> tarry.v1.State
+	63,  // 96: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	60,  // 97: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	59,  // 98: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	20,  // 99: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	38,  // 100: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	61,  // 101: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	59,  // 102: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 103: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	16,  // 104: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 105: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 106: tarry.v1.Job.state:type_name -> tarry.v1.State
+	16,  // 107: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	65,  // 108: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 109: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 110: tarry.v1.Event.state:type_name -> tarry.v1.State
+	20,  // 111: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 112: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 113: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 114: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	68,  // 115: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	72,  // 116: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	74,  // 117: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 118: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 119: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	68,  // 120: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	73,  // 121: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	122, // [122:122] is the sub-list for method output_type
+	122, // [122:122] is the sub-list for method input_type
+	122, // [122:122] is the sub-list for extension type_name
+	122, // [122:122] is the sub-list for extension extendee
+	0,   // [0:122] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7430,26 +7612,27 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_SetAdmission)(nil),
 		(*Op_PutNamespace)(nil),
 		(*Op_DeleteNamespace)(nil),
+		(*Op_ImportJob)(nil),
 		(*Op_FollowLog)(nil),
 		(*Op_PromoteStandby)(nil),
 	}
-	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[10].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[29].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[36].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[13].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[30].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[37].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[38].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[39].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[40].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[58].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[41].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[59].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   65,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

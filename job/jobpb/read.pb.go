@@ -735,7 +735,8 @@ type ReadResult struct {
 	Tokens        []*Token        `protobuf:"bytes,14,rep,name=tokens,proto3" json:"tokens,omitempty"` // with their hashes, which no client may see
 	Auth          *AuthInfo       `protobuf:"bytes,15,opt,name=auth,proto3" json:"auth,omitempty"`     // with token, tokens and auth
 	Admission     *Admission      `protobuf:"bytes,30,opt,name=admission,proto3" json:"admission,omitempty"`
-	Namespaces    []*NamespaceUse `protobuf:"bytes,19,rep,name=namespaces,proto3" json:"namespaces,omitempty"` // in the order of their names
+	Namespaces    []*NamespaceUse `protobuf:"bytes,19,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                          // in the order of their names
+	AuthRevision  uint64          `protobuf:"varint,31,opt,name=auth_revision,json=authRevision,proto3" json:"auth_revision,omitempty"` // of the tokens and their settings, in the state that was read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -887,6 +888,13 @@ func (x *ReadResult) GetNamespaces() []*NamespaceUse {
 		return x.Namespaces
 	}
 	return nil
+}
+
+func (x *ReadResult) GetAuthRevision() uint64 {
+	if x != nil {
+		return x.AuthRevision
+	}
+	return 0
 }
 
 // AuthInfo is what there is beside the tokens of clients.
@@ -1888,7 +1896,7 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x04Page\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\a\n" +
-	"\x05Empty\"\xa6\x06\n" +
+	"\x05Empty\"\xcb\x06\n" +
 	"\n" +
 	"ReadResult\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tarry.v1.JobR\x03job\x12%\n" +
@@ -1912,7 +1920,8 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\tadmission\x18\x1e \x01(\v2\x13.tarry.v1.AdmissionR\tadmission\x126\n" +
 	"\n" +
 	"namespaces\x18\x13 \x03(\v2\x16.tarry.v1.NamespaceUseR\n" +
-	"namespaces\"\x96\x01\n" +
+	"namespaces\x12#\n" +
+	"\rauth_revision\x18\x1f \x01(\x04R\fauthRevision\"\x96\x01\n" +
 	"\bAuthInfo\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\"\n" +
 	"\fbootstrapped\x18\x02 \x01(\bR\fbootstrapped\x122\n" +

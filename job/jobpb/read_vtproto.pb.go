@@ -749,6 +749,13 @@ func (m *ReadResult) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.AuthRevision != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.AuthRevision))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xf8
+	}
 	if m.Admission != nil {
 		size, err := m.Admission.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -2210,6 +2217,9 @@ func (m *ReadResult) SizeVT() (n int) {
 	if m.Admission != nil {
 		l = m.Admission.SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.AuthRevision != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.AuthRevision))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4476,6 +4486,25 @@ func (m *ReadResult) UnmarshalVTUnsafe(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 31:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field AuthRevision", wireType)
+			}
+			m.AuthRevision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.AuthRevision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -155,6 +155,10 @@ const verbs = {
   put_token: ({ id, ...token }, o) => client.putToken(id, token, o),
   rotate_token: ({ id, overlap }, o) => client.rotateToken(id, { overlap, ...o }),
   delete_token: ({ id }, o) => client.deleteToken(id, o),
+  namespaces: async (_, o) => ({ namespaces: await client.namespaces(o) }),
+  namespace: ({ name }, o) => client.namespace(name, o),
+  put_namespace: ({ name, ...namespace }, o) => client.putNamespace(name, namespace, o),
+  delete_namespace: ({ name }, o) => client.deleteNamespace(name, o),
   members: async (_, o) => ({ members: await client.members(o) }),
   preview_spec: async ({ spec, after, ...how }, o) => ({
     runs: await client.previewSpec(spec, { after: after && new Date(after), ...how, ...o }),

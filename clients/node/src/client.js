@@ -405,6 +405,26 @@ export class Client {
     await this.#end({ method: "DELETE", path: path`/v1/tokens/${id}`, repeat: true }, options);
   }
 
+  // Namespaces
+
+  async namespaces(options) {
+    return (await this.#call({ method: "GET", path: "/v1/namespaces", gives: { namespaces: [gives.namespace] } }, options)).namespaces;
+  }
+
+  async namespace(name, options) {
+    return this.#call({ method: "GET", path: path`/v1/namespaces/${name}`, gives: gives.namespace }, options);
+  }
+
+  async putNamespace(name, namespace, { ifRevision, ...options } = {}) {
+    // One that was put already is no other, whatever its revision.
+    const request = { method: "PUT", path: path`/v1/namespaces/${name}` + query({ ifRevision }), body: toWire(namespace), gives: gives.namespacePut, repeat: true };
+    return this.#call(request, options);
+  }
+
+  async deleteNamespace(name, options) {
+    await this.#end({ method: "DELETE", path: path`/v1/namespaces/${name}`, repeat: true }, options);
+  }
+
   // The cluster
 
   async members(options) {

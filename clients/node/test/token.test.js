@@ -141,3 +141,21 @@ test("a token is made once, and revoked as often as it takes", async (t) => {
     { method: "GET", path: "/v1/tokens?cursor=a&max=1", body: "" },
   ]);
 });
+
+test("a namespace is put and removed as often as it takes", async (t) => {
+  const one = { name: "a", revision: 1, topic_prefix: "a.", quotas: { jobs: 2 }, use: { jobs: 1, bytes: 5, topics: 1 } };
+  let replies = ["cut", { name: "a", revision: 1, existing: true }];
+  const node = await startNode(t, () => replies.shift());
+  const client = new Client([node.address], { discover: false });
+  await client.putNamespace("a", { topicPrefix: "a.", idPrefix: "a-", quotas: { jobs: 2 } }, { ifRevision: 0 });
+  replies = ["cut", { status: 404, code: "not_found", error: "no", outcome: "not_applied" }];
+  await client.deleteNamespace("a/b");
+  replies = [{ namespaces: [one] }, one];
+  assert.deepEqual((await client.namespaces()).map((n) => [n.topicPrefix, n.use.bytes]), [["a.", 5]]);
+  assert.equal((await client.namespace("a")).quotas.jobs, 2);
+  const put = { method: "PUT", path: "/v1/namespaces/a?if_revision=0", body: { topic_prefix: "a.", id_prefix: "a-", quotas: { jobs: 2 } } };
+  const remove = { method: "DELETE", path: "/v1/namespaces/a%2Fb", body: "" };
+  assert.deepEqual(node.requests, [
+    put, put, remove, remove, { method: "GET", path: "/v1/namespaces", body: "" }, { method: "GET", path: "/v1/namespaces/a", body: "" },
+  ]);
+});

@@ -19,6 +19,7 @@ final class Client
     use TopicCalls;
     use ScheduleCalls;
     use DeadCalls;
+    use NamespaceCalls;
     use TokenCalls;
     use ClusterCalls;
 

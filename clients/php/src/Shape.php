@@ -28,6 +28,8 @@ final class Shape
     public const RULE = ['topics' => [''], 'verbs' => ['']];
     public const TOKEN = ['id' => '', 'revision' => 0, 'rules' => [self::RULE]];
     public const TOKEN_PUT = ['id' => '', 'revision' => 0];
+    public const NAMESPACE = ['name' => '', 'revision' => 0, 'topic_prefix' => '', 'use' => ['jobs' => 0, 'bytes' => 0, 'topics' => 0]];
+    public const NAMESPACE_PUT = ['name' => '', 'revision' => 0, 'existing' => false];
     public const SCHEDULE_CHANGED = ['schedule' => ''];
 
     /** Says where a value is not of a shape; null: nowhere. */

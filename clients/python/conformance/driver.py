@@ -115,6 +115,11 @@ def changes(a: Args) -> Args:
     return given
 
 
+def put_namespace(c: AnyClient, a: Args) -> Any:
+    quotas = tarry.Quotas(**a["quotas"]) if "quotas" in a else None
+    return c.put_namespace(a["name"], a["topic_prefix"], quotas=quotas, **pick(a, "id_prefix", "description"))
+
+
 def put_token(c: AnyClient, a: Args) -> Any:
     given = pick(a, "description", "id_prefix")
     return c.put_token(a["id"], [tarry.Rule(**r) for r in a["rules"]], expires_at=at(a, "expires_at"), **given)
@@ -243,6 +248,10 @@ verbs: Dict[str, Union[Verb, "tuple[Verb, Then]"]] = {
     "put_token": put_token,
     "rotate_token": lambda c, a: c.rotate_token(a["id"], a.get("overlap")),
     "delete_token": lambda c, a: c.delete_token(a["id"]),
+    "namespaces": (lambda c, a: c.namespaces(), lambda r: {"namespaces": r}),
+    "namespace": lambda c, a: c.namespace(a["name"]),
+    "put_namespace": put_namespace,
+    "delete_namespace": lambda c, a: c.delete_namespace(a["name"]),
     "members": (lambda c, a: c.members(), lambda r: {"members": r}),
     "health": lambda c, a: c.health(),
     "clocks": lambda c, a: c.clocks(),

@@ -10,6 +10,7 @@ from ._aiostream import AsyncStream
 from .aio import AsyncClient
 from .aioworker import AsyncWorker
 from ._dead import DeadReason, DeadReasons, DeadTopic, DeadTopics
+from ._namespaces import Namespace, NamespacePut, NamespaceUse, Quotas
 from ._tokens import Identity, Rule, Token, TokenPut
 from .client import Client
 from .errors import (
@@ -65,8 +66,8 @@ from .worker import Worker
 __all__ = [
     "Added", "AsyncClient", "AsyncStream", "AsyncWorker", "Backoff", "Cause", "Changed", "ChangedFound", "Client",
     "Clocks", "ConditionFailed", "DeadReason", "DeadReasons", "DeadTopic", "DeadTopics", "DueTopic", "DueTopics",
-    "Event", "Explanation", "Forbidden", "Forecast", "Health", "History", "IdConflict", "Identity", "Job", "Member", "NewJob", "NodeClock",
-    "NodeDigest", "NotApplied", "NotFound", "Page", "PastRun", "Pause", "Permanent", "PlannedRun", "Rates", "Ref",
+    "Event", "Explanation", "Forbidden", "Forecast", "Health", "History", "IdConflict", "Identity", "Job", "Member", "Namespace", "NamespacePut", "NamespaceUse", "NewJob", "NodeClock",
+    "NodeDigest", "NotApplied", "NotFound", "Page", "PastRun", "Pause", "Permanent", "PlannedRun", "Quotas", "Rates", "Ref",
     "Refused", "Rescheduled", "Reserved", "Rule", "Schedule", "SchedulePut", "StaleToken", "Stats", "Stream", "Swept",
     "TarryError", "Token", "TokenPut", "Topic", "TopicFull", "TopicSettings", "Unauthorized", "UnknownOutcome", "Verification", "Worker",
 ]  # fmt: skip

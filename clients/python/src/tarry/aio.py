@@ -10,10 +10,11 @@ from datetime import datetime
 from types import TracebackType
 from typing import Literal, Any, Iterable, AsyncIterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _calls, _dead, _operator, _token, _tokens
+from . import _calls, _dead, _namespaces, _operator, _token, _tokens
 from ._calls import UNSET, Page, Request
 from ._dead import DeadReasons, DeadTopics
 from ._aiohttp import AsyncPool
+from ._namespaces import Namespace, NamespacePut, Quotas
 from ._nodes import Nodes
 from ._policy import attempts, wait_end
 from ._aiostream import AsyncStream, open_stream
@@ -685,6 +686,33 @@ class AsyncClient:
     async def delete_token(self, id: str) -> None:
         """Revoke a token at once and for good."""
         return await self._call(_tokens.delete_token(id))
+
+    # Namespaces (docs/namespaces.md).
+
+    async def namespaces(self) -> List[Namespace]:
+        """The namespaces that the client may see, by name, with what they hold."""
+        return await self._call(_namespaces.namespaces())
+
+    async def namespace(self, name: str) -> Namespace:
+        """A namespace and what it holds."""
+        return await self._call(_namespaces.namespace(name))
+
+    async def put_namespace(
+        self,
+        name: str,
+        topic_prefix: str,
+        *,
+        id_prefix: Optional[str] = None,
+        description: Optional[str] = None,
+        quotas: Optional[Quotas] = None,
+        if_revision: Optional[int] = None,
+    ) -> NamespacePut:
+        """Make or replace a namespace. Quotas that are not given do not bound it."""
+        return await self._call(_namespaces.put_namespace(name, topic_prefix, id_prefix, description, quotas, if_revision))
+
+    async def delete_namespace(self, name: str) -> None:
+        """Remove a namespace; its topics and jobs stay."""
+        return await self._call(_namespaces.delete_namespace(name))
 
     # The cluster.
 

@@ -9,10 +9,11 @@ from datetime import datetime
 from types import TracebackType
 from typing import Literal, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _calls, _dead, _operator, _token, _tokens
+from . import _calls, _dead, _namespaces, _operator, _token, _tokens
 from ._calls import UNSET, Page, Request
 from ._dead import DeadReasons, DeadTopics
 from ._http import Cancel, Pool
+from ._namespaces import Namespace, NamespacePut, Quotas
 from ._nodes import Nodes
 from ._policy import attempts, wait_end
 from ._stream import Stream, open_stream
@@ -685,6 +686,33 @@ class Client:
     def delete_token(self, id: str) -> None:
         """Revoke a token at once and for good."""
         return self._call(_tokens.delete_token(id))
+
+    # Namespaces (docs/namespaces.md).
+
+    def namespaces(self) -> List[Namespace]:
+        """The namespaces that the client may see, by name, with what they hold."""
+        return self._call(_namespaces.namespaces())
+
+    def namespace(self, name: str) -> Namespace:
+        """A namespace and what it holds."""
+        return self._call(_namespaces.namespace(name))
+
+    def put_namespace(
+        self,
+        name: str,
+        topic_prefix: str,
+        *,
+        id_prefix: Optional[str] = None,
+        description: Optional[str] = None,
+        quotas: Optional[Quotas] = None,
+        if_revision: Optional[int] = None,
+    ) -> NamespacePut:
+        """Make or replace a namespace. Quotas that are not given do not bound it."""
+        return self._call(_namespaces.put_namespace(name, topic_prefix, id_prefix, description, quotas, if_revision))
+
+    def delete_namespace(self, name: str) -> None:
+        """Remove a namespace; its topics and jobs stay."""
+        return self._call(_namespaces.delete_namespace(name))
 
     # The cluster.
 

@@ -19,8 +19,9 @@ import (
 type lineError struct{ error }
 
 // lineFault says what is wrong with a line that does not decode: the field and what it
-// takes. The text goes behind the line's number.
-func lineFault(line []byte, err error) string {
+// takes. The text goes behind the line's number. what is what a line has, and fields says
+// which fields that takes.
+func lineFault(line []byte, err error, what, fields string) string {
 	var syntax *jsontext.SyntacticError
 	var semantic *json.SemanticError
 	switch {
@@ -31,9 +32,9 @@ func lineFault(line []byte, err error) string {
 	case errors.As(err, &syntax):
 		return fmt.Sprintf(" is not valid JSON at byte %d: %v", syntax.ByteOffset+1, syntax.Err)
 	case !errors.As(err, &semantic):
-		return fmt.Sprintf(" is no job: %v", err)
+		return fmt.Sprintf(" is no %s: %v", what, err)
 	case errors.Is(err, json.ErrUnknownName):
-		return fmt.Sprintf(": %s is not a field of a job; it takes those of POST /v1/jobs (docs/http-api.md)", pointerOf(err))
+		return fmt.Sprintf(": %s is not a field of a %s; it takes %s", pointerOf(err), what, fields)
 	case semantic.JSONPointer == "":
 		return fmt.Sprintf(" is not a JSON object but %s", valueAt(line, ""))
 	}

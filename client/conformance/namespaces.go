@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+
+	"tarry/client"
+)
+
+type namespaceArgs struct {
+	Name string `json:"name"`
+	client.NamespaceSpec
+}
+
+func putNamespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) {
+	return d.client.PutNamespace(ctx, a.Name, a.NamespaceSpec, client.AnyRevision)
+}
+
+func namespaces(ctx context.Context, d *driver, _ struct{}) (any, error) {
+	return inMember("namespaces")(d.client.Namespaces(ctx))
+}
+
+func namespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) {
+	return d.client.Namespace(ctx, a.Name)
+}
+
+func deleteNamespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) {
+	return object{}, d.client.DeleteNamespace(ctx, a.Name)
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tarry/client"
+)
+
+const (
+	// A request takes 1000 jobs, and 32 MiB of JSON, which lines have as well.
+	batchJobs  = 1000
+	batchBytes = 8 << 20
+	maxJobLine = 16 << 20
+	// shownFaults is how many lines are named that a node refused.
+	shownFaults = 10
+)
+
+// jobLine is a job as a line of a file: the members of POST /v1/jobs.
+type jobLine struct {
+	Topic       string            `json:"topic,omitzero"`
+	ID          string            `json:"id,omitzero"`
+	Delay       client.Duration   `json:"delay,omitzero"`
+	DueAt       time.Time         `json:"due_at,omitzero"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
+	TTR         client.Duration   `json:"ttr,omitzero"`
+	Priority    *uint32           `json:"priority,omitzero"`
+	MaxAttempts *uint32           `json:"max_attempts,omitzero"`
+	IfExists    client.IfExists   `json:"if_exists,omitzero"`
+	Backoff     *lineBackoff      `json:"backoff,omitzero"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	PushURL     string            `json:"push_url,omitzero"`
+	client.Body
+}
+
+// lineBackoff is a Backoff, which may also be a list of seconds or one number.
+type lineBackoff struct{ client.Backoff }
+
+// MarshalJSON implements json.Marshaler.
+func (b *lineBackoff) MarshalJSON() ([]byte, error) { return json.Marshal(b.Backoff) }
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (b *lineBackoff) UnmarshalJSONFrom(in *jsontext.Decoder) error {
+	switch in.PeekKind() {
+	case '[':
+		return json.UnmarshalDecode(in, &b.Delays)
+	case '0':
+		b.Delays = make([]client.Duration, 1)
+		return json.UnmarshalDecode(in, &b.Delays[0])
+	}
+	return json.UnmarshalDecode(in, &b.Backoff)
+}
+
+// addProgress is how far a file is added.
+type addProgress struct {
+	Name string `json:"name"` // begins the ids of jobs whose line has none
+	linePlace
+	Added    int `json:"added"`
+	Existing int `json:"existing"`
+}
+
+// fileAdder adds the jobs of a file, a batch after the other.
+type fileAdder struct {
+	t        *terminal
+	file     string // "-" is standard input
+	size     int64
+	defaults jobLine
+	done     addProgress
+	in       *lineReader
+
+	batch []client.Add
+	lines []int // of the batch
+	next  addProgress
+}
+
+// importFile adds the jobs of a file. When it was interrupted, it goes on where it was.
+func (t *terminal) importFile(ctx context.Context, file string, defaults jobLine) error {
+	m := &fileAdder{t: t, file: file, defaults: defaults}
+	source, err := m.open()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if err := m.add(ctx); err != nil {
+		if m.done.Line > 0 && file != "-" {
+			t.notes.line("%d jobs are added; run the same command again to go on", m.done.Added+m.done.Existing)
+		}
+		return err
+	}
+	if file != "-" {
+		if err := os.Remove(progressFile(file)); err != nil {
+			return err
+		}
+	}
+	if t.json {
+		return t.out.line(`{"added":%d,"existing":%d}`, m.done.Added, m.done.Existing)
+	}
+	return t.out.line("%d added, %d were there already", m.done.Added, m.done.Existing)
+}
+
+// open opens the file at the place up to which it is added.
+func (m *fileAdder) open() (io.ReadCloser, error) {
+	m.done.Name = "import-" + strings.ToLower(rand.Text()[:12])
+	if m.file == "-" {
+		m.in = newLineReader(m.t.in, maxJobLine)
+		return io.NopCloser(m.t.in), nil
+	}
+	f, err := os.Open(m.file)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.resume(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (m *fileAdder) resume(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	m.size = info.Size()
+	found, err := loadProgress(progressFile(m.file), &m.done)
+	if err != nil {
+		return err
+	}
+	if !found { // the ids must be the same after an interruption of the first batch
+		if err := saveProgress(progressFile(m.file), m.done); err != nil {
+			return err
+		}
+	}
+	m.in = newLineReader(f, maxJobLine)
+	if !found || m.done.Line == 0 {
+		return nil
+	}
+	same, err := m.in.skipTo(m.done.linePlace)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return fmt.Errorf("%s is of another %s; remove it to add this file from its first line", progressFile(m.file), m.file)
+	}
+	m.t.notes.line("going on behind line %d, as %s says", m.done.Line, progressFile(m.file))
+	return nil
+}
+
+// add reads and adds what is left of the file.
+func (m *fileAdder) add(ctx context.Context) error {
+	meter := m.t.meter(m.done.Added + m.done.Existing)
+	defer meter.end()
+	m.next = m.done
+	first := m.next.Offset
+	for {
+		line, err := m.in.next()
+		if err == io.EOF {
+			return m.send(ctx)
+		}
+		if err == nil {
+			err = m.take(line)
+		}
+		if err != nil {
+			return err
+		}
+		if len(m.batch) < batchJobs && m.next.Offset-first < batchBytes {
+			continue
+		}
+		if err := m.send(ctx); err != nil {
+			return err
+		}
+		first = m.next.Offset
+		share := -1.0
+		if m.size > 0 {
+			share = float64(m.done.Offset) / float64(m.size)
+		}
+		meter.show(m.t.now(), m.done.Added+m.done.Existing, share)
+	}
+}
+
+// take puts a line into the batch.
+func (m *fileAdder) take(line []byte) error {
+	m.next.linePlace = m.in.linePlace
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil
+	}
+	j := m.defaults
+	if err := json.Unmarshal(line, &j, json.RejectUnknownMembers(true)); err != nil {
+		return lineError{fmt.Errorf("line %d%s", m.next.Line, lineFault(line, err, "job", "those of POST /v1/jobs (docs/http-api.md)"))}
+	}
+	if j.ID == "" {
+		j.ID = fmt.Sprintf("%s-%d", m.next.Name, m.next.Line)
+	}
+	a := client.Add{
+		ID: j.ID, Topic: j.Topic, Body: j.Body, Delay: j.Delay.Duration, DueAt: j.DueAt, ExpiresAt: j.ExpiresAt, TTR: j.TTR.Duration,
+		Priority: j.Priority, MaxAttempts: j.MaxAttempts, Headers: j.Headers, PushURL: j.PushURL, IfExists: j.IfExists,
+	}
+	if j.Backoff != nil {
+		a.Backoff = &j.Backoff.Backoff
+	}
+	m.batch, m.lines = append(m.batch, a), append(m.lines, m.next.Line)
+	return nil
+}
+
+// send adds the batch and notes it. A line that is refused ends it all: the jobs before
+// and behind it in the batch are added, and are there already when the command is run again.
+func (m *fileAdder) send(ctx context.Context) error {
+	if len(m.batch) > 0 {
+		results, err := m.t.client.AddBatch(ctx, m.batch)
+		if err != nil {
+			return err
+		}
+		if err := m.count(results); err != nil {
+			return err
+		}
+	}
+	m.done, m.batch, m.lines = m.next, m.batch[:0], m.lines[:0]
+	if m.file == "-" {
+		return nil
+	}
+	return saveProgress(progressFile(m.file), m.done)
+}
+
+func (m *fileAdder) count(results []client.AddResult) error {
+	var first error
+	faults := 0
+	for i, r := range results {
+		switch {
+		case r.Err != nil:
+			if faults++; faults <= shownFaults {
+				m.t.notes.line("line %d: %s", m.lines[i], strings.TrimPrefix(explain(r.Err), fmt.Sprintf("jobs[%d]: ", i)))
+			}
+			if first == nil {
+				first = r.Err
+			}
+		case r.Existing:
+			m.next.Existing++
+		default:
+			m.next.Added++
+		}
+	}
+	if first != nil {
+		m.t.notes.line("%d of the lines %d to %d were refused", faults, m.lines[0], m.lines[len(m.lines)-1])
+		return exit(exitCode(first))
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package fsm
+
+import (
+	"bytes"
+	"strings"
+
+	"tarry/auth"
+	"tarry/job/jobpb"
+)
+
+func init() {
+	otherOps["import_job"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.importJob(op.GetImportJob(), r) }
+}
+
+// mayImportJob needs the verb manage beside those of an add: what a job brings with it, such as
+// its attempts and that it is dead, is otherwise up to who manages the topic. It reaches no
+// further than the topic, so it does not need the verb admin.
+func mayImportJob(x *tx, op *jobpb.Op, r *jobpb.Result) (bool, error) {
+	add := op.GetImportJob().GetAdd()
+	return x.may(auth.Manage|addVerbs(add), add.Topic, r) && x.mayUseID(add.Id, add.Topic, r), nil
+}
+
+// importJob creates a job as it was elsewhere, unless its id is taken.
+//
+// It differs from an add where a job that is not new may break a rule of adds: a topic may have
+// more waiting jobs than its settings let producers add, because reserved ones come back; and a
+// job may have expired, which an Advance finds. The due instant has the topic's spread already.
+func (x *tx) importJob(op *jobpb.ImportJob, r *jobpb.Result) error {
+	add := op.Add
+	if err := x.limits().CheckDue("due_at", add.DueMs, x.clock()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	if add.Id != "" {
+		old, err := x.jobByID(add.Id)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			return x.importExisting(add, old, r)
+		}
+	}
+	t := x.topicForNew(add, false, r)
+	if t == nil {
+		return nil
+	}
+	options, err := encodeOptions(add.Options)
+	if err != nil {
+		return err
+	}
+	rec, list := x.importedRecord(op, t)
+	rec.spec.options, rec.status.expiresMS = options, add.Options.GetExpiresMs()
+	t.added++
+	x.create(t, rec, list)
+	// Most jobs wait for their first attempt: they need no status record.
+	if first := newStatus(&rec.spec); rec.status != first {
+		x.save(rec)
+	}
+	x.indexNew(t, rec.seq, add.Options.GetHeaders())
+	x.replyNew(rec, list, r)
+	return nil
+}
+
+// importedRecord makes the record of an imported job and returns the list that it belongs in.
+func (x *tx) importedRecord(op *jobpb.ImportJob, t *topic) (*record, listKind) {
+	now := x.clock()
+	rec, _ := x.newRecord(op.Add, t)
+	rec.spec.createdMS = min(op.CreatedMs, now)
+	rec.spec.dueMS = op.Add.DueMs
+	list := listDelayed
+	switch {
+	case op.Dead:
+		list, rec.spec.dueMS = listDead, min(op.Add.DueMs, now) // only delayed jobs are due after the clock
+	case op.Add.DueMs <= now:
+		list = listReady
+	}
+	s := newStatus(&rec.spec)
+	s.lastDelayMS = op.DelayMs
+	s.attempts, s.reserves, s.timeouts = op.Attempts, op.Reserves, op.Timeouts
+	s.releases, s.buries, s.kicks = op.Releases, op.Buries, op.Kicks
+	s.reason, s.lastError = strings.Clone(op.Reason), strings.Clone(op.LastError) // they outlive the entry
+	if op.Dead {
+		s.setDead(t.rank, min(op.DiedMs, now))
+		t.rank++ // but not t.died: it did not die here
+	}
+	rec.status = s
+	return rec, list
+}
+
+// importExisting replies to an import of a job whose id is taken. It succeeds if that is the
+// same job, whatever has happened to it since: one of the same topic, with the same body.
+func (x *tx) importExisting(add *jobpb.Add, old *record, r *jobpb.Result) error {
+	if !x.replies {
+		return nil
+	}
+	t, err := x.topicOf(old)
+	if err != nil || !x.mayFindID(add, t, r) {
+		return err
+	}
+	if _, err := x.job(old.seq, true); err != nil { // for the body
+		return err
+	}
+	field := ""
+	switch {
+	case t.name != add.Topic:
+		field = "topic"
+	case add.BodyKind != old.spec.bodyKind || !bytes.Equal(add.Body, old.body):
+		field = "body"
+	}
+	if field != "" {
+		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s%s", add.Id, field, old.endedNote())
+	}
+	list, err := x.listOf(t, old)
+	if err != nil {
+		return err
+	}
+	x.replyNew(old, list, r)
+	r.Existing = true
+	return nil
+}
