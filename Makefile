@@ -48,8 +48,9 @@ release: ## make a release in .bin/release: static binaries, packages, bills of 
 release-check: ## make the release of HEAD twice, in two places and with two caches, and compare the bytes; ten minutes
 	.ci/release-check
 
-test-packages: ## install, start, upgrade and remove the deb package under systemd, in a container of Debian's packages (as root, with debootstrap and systemd-container); three minutes
+test-packages: ## install, start, upgrade and remove the deb package under systemd, in a container of Debian's packages (as root, with debootstrap and systemd-container), and the rpm package without systemd (with rpm); four minutes
 	.ci/test-packages
+	.ci/test-rpm
 
 image: ## build the container image tarry:local from the static binary
 	mkdir -p .bin/image/data

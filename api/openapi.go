@@ -13,7 +13,7 @@ import (
 // The description of the API for programs, as OpenAPI 3.1: GET /v1/openapi.json, and
 // docs/openapi.yaml, which a test writes. Paths, methods and query parameters are those of
 // the routes (routes.go); what calls take and give, and what the fields mean, is in
-// openapi_tables.go, job.Fields and job.Settings. Tests hold every example of the docs and
+// openapi_calls.go, openapi_tables.go, job.Fields and job.Settings. Tests hold every example of the docs and
 // every call of the API's own tests against it.
 
 // object is a JSON object.

@@ -37,7 +37,7 @@ func (d *describer) ref(name string) object {
 		default:
 			fields, found := replies[name]
 			if !found {
-				panic("api/openapi_tables.go has no reply " + name)
+				panic("api/openapi_calls.go has no reply " + name)
 			}
 			d.schemas[name] = d.shape(name, fields)
 		}
@@ -139,7 +139,7 @@ func (d *describer) kind(in, name, kind string) object {
 // request describes the request of a call by the type that it is decoded into.
 func (d *describer) request(doc callDoc) object {
 	if doc.request == "" {
-		panic(doc.name + " takes a request, of which api/openapi_tables.go says nothing")
+		panic(doc.name + " takes a request, of which api/openapi_calls.go says nothing")
 	}
 	if d.schemas[doc.request] == nil {
 		if doc.request == "SettingsRequest" {

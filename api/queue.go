@@ -88,6 +88,10 @@ type Operator interface {
 	// Backup writes a backup of this node's state (docs/backup.md). It writes nothing before
 	// it can serve, and blocks until the backup is complete or ctx ends.
 	Backup(ctx context.Context, to io.Writer, o job.BackupOptions) error
+	// Restore replaces the state of the whole cluster by that of the backup that from gives. It
+	// blocks until that is read, checked and in force on a majority. An error says whether the
+	// state was replaced.
+	Restore(ctx context.Context, from io.Reader, o job.RestoreOptions) (job.Replaced, error)
 	// Log streams the log of this node to a standby, in the format of package cluster/logstream,
 	// until ctx ends. It writes nothing before it has found that the standby can follow.
 	Log(ctx context.Context, to job.LogWriter, o job.LogOptions) error
@@ -96,10 +100,6 @@ type Operator interface {
 	// PromoteStandby ends the mode of a standby, and returns what was known before. While the
 	// primary still sends its log it is refused, unless force is set.
 	PromoteStandby(ctx context.Context, force bool) (job.Standby, error)
-	// Restore replaces the state of the whole cluster by that of the backup that from gives. It
-	// blocks until that is read, checked and in force on a majority. An error says whether the
-	// state was replaced.
-	Restore(ctx context.Context, from io.Reader, o job.RestoreOptions) (job.Replaced, error)
 	// ScheduledBackups lists the backups that the cluster has made by itself. It asks all
 	// nodes, needs no leader, and blocks for some seconds at most.
 	ScheduledBackups(ctx context.Context) job.ScheduledBackups

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +41,7 @@ func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOption
 			return 0, 0, err
 		}
 	}
-	stream, err := n.shard.machine.OpenBackup(baseOf(o.Base))
+	stream, err := n.shard.machine.OpenBackup(baseOf(o.Base), rand.Text())
 	if err != nil {
 		if fsm.Damaged(err) {
 			n.shard.fatal(err)

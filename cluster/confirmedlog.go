@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -22,6 +23,17 @@ import (
 type confirmedLog struct {
 	*logstore.Cache
 	machine *fsm.Machine
+	// dropped is the first entry that was left when the log was dropped; 0: it was not. The log
+	// store may go on to find earlier ones, in the segment that it writes.
+	dropped *atomic.Uint64
+}
+
+// GetLog implements raft.LogStore.
+func (l confirmedLog) GetLog(index uint64, entry *raft.Log) error {
+	if index < l.dropped.Load() {
+		return raft.ErrLogNotFound
+	}
+	return l.Cache.GetLog(index, entry)
 }
 
 // StoreLog implements raft.LogStore.
@@ -52,8 +64,13 @@ func (s *Shard) dropLogs() {
 			// Without an entry since the last snapshot Raft takes none.
 			err = errors.Join(s.proposeAdvance(s.ctx), s.raft.Snapshot().Error())
 		}
+		if err == nil {
+			var first uint64
+			first, err = s.stores.Log.FirstIndex()
+			s.dropped.Store(first)
+		}
 		if err != nil {
-			s.log.Warn("could not drop the log for a follower that needs the state; trying again", "error", err)
+			s.log.Debug("could not drop the log for a follower that needs the state; trying again", "error", err)
 		}
 	}
 }

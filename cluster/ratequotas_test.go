@@ -72,6 +72,15 @@ func TestABatchIsWithinTheRateOrRefusedAsAWhole(t *testing.T) {
 	require.Error(t, takeFrom(&q, all, batch[:1], now.Add(2900*time.Millisecond)), "but what follows it counts")
 }
 
+func TestAnImportTakesOfTheRate(t *testing.T) {
+	all := machineWith(t, rated("a", 1000)).Namespaces()
+	var q rateQuotas
+	now := time.Unix(1000, 0)
+	imported := &jobpb.Op{Kind: &jobpb.Op_ImportJob{ImportJob: &jobpb.ImportJob{Add: add("", "a.x", 0).GetAdd()}}}
+	require.NoError(t, takeFrom(&q, all, []*jobpb.Op{imported}, now))
+	require.Equal(t, job.CodeOverQuota, job.CodeOf(takeFrom(&q, all, []*jobpb.Op{imported}, now)))
+}
+
 // A change of some namespace gives no tokens back.
 func TestOtherRatesKeepTheirTokens(t *testing.T) {
 	m := machineWith(t, rated("a", 1000))

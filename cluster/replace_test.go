@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/backup"
 	"tarry/cluster/logstore"
+	"tarry/cluster/recovery"
+	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -202,4 +206,55 @@ func TestALeaderDropsItsLog(t *testing.T) {
 	n.shard.dropLog()
 	c.eventually(func() bool { return firstIndex(t, n) > 1 }, "the log begins later")
 	do(t, n, add("b", "t", 0))
+}
+
+// A leader that was lost right after it had the new state, which nobody else has, comes back. It
+// gets the state of the cluster, which began with the first entry of the log.
+func TestANodeWithAStateThatTheClusterDoesNotHaveGetsTheClusters(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t, 3)
+	c.eventually(func() bool { return c.established() >= 0 }, "a leader")
+	l := c.leader()
+	do(t, c.nodes[l], add("in-backup", "t", time.Hour))
+	file := backupFrom(t, c.nodes[l])
+	do(t, c.nodes[l], add("present", "t", time.Hour))
+	last, term := c.nodes[l].shard.raft.LastIndex(), c.nodes[l].shard.raft.CurrentTerm()
+	configuration := c.nodes[l].shard.machine.Applied()
+	c.stop(l)
+
+	dir := filepath.Join(c.cfgs[l].DataDir, "shard-0", "fsm")
+	m, err := fsm.Open(dir, fsm.Options{})
+	require.NoError(t, err)
+	r, err := backup.NewReader(bytes.NewReader(file))
+	require.NoError(t, err)
+	defer r.Close()
+	staged, err := recovery.Stage(t.Context(), r.State(), m, recovery.Staging{Dir: dir})
+	require.NoError(t, err)
+	require.NoError(t, m.Replace(staged.State, fsm.Applied{Index: last + 1, Term: term, Configuration: configuration.Configuration, ConfigurationIndex: configuration.ConfigurationIndex}))
+	require.NoError(t, m.Close())
+
+	do(t, c.nodes[c.leader()], add("later", "t", time.Hour))
+	ended := make(chan struct{}, 1)
+	c.cfgs[l].Fatal = func(err error) {
+		if !RestartFixes(err) {
+			t.Errorf("fatal: %v", err)
+		}
+		select {
+		case ended <- struct{}{}:
+		default:
+		}
+	}
+	c.start(l)
+	c.eventually(func() bool {
+		select {
+		case <-ended: // it asks for a restart when its state has gone back
+			c.stop(l)
+			c.start(l)
+		default:
+		}
+		return c.nodes[l] != nil && c.nodes[l].shard.machine.ReplacedAt() == 0
+	}, "it has the cluster's state")
+	c.requireEqualStates()
+	_, err = c.nodes[l].shard.Job(t.Context(), "later", true)
+	require.NoError(t, err)
 }

@@ -78,6 +78,7 @@ type Shard struct {
 	toMigrate chan struct{} // the cluster version was raised
 	tight     chan struct{} // the disk has become low
 	toDropLog chan struct{} // a follower needs the whole state
+	dropped   atomic.Uint64 // see confirmedLog
 
 	ctx    context.Context // ends when the shard stops
 	cancel context.CancelFunc

@@ -62,9 +62,9 @@ type public struct {
 	applied   Applied // of the state alone
 	durable   durableMark
 	clusterID string
-	standby   *jobpb.StandbyState // replaced, never changed; nil: none
 	// replacedAt is the index at which a backup replaced the state; 0: none did.
 	replacedAt uint64
+	standby    *jobpb.StandbyState // replaced, never changed; nil: none
 	forgotten  map[string]struct{}
 	removed    map[string]int64 // as memory.removed
 	admission  *jobpb.Admission // as memory.admission

@@ -36,7 +36,10 @@ func (x *tx) endStandby() {
 // no job is reserved between the last entry that the standby has and the end of the primary.
 const generationStep = 1 << 24
 
-// generationFloor is below the generations of all reservations since the last promotion. Those
-// that the old primary gave since the standby's last entry are below it. So a token of that
-// primary never names a reservation of this cluster.
-func (m *meta) generationFloor() uint32 { return m.standby.GetPromotions() * generationStep }
+// generationFloor is below the generations of all reservations since the last promotion, or since
+// a backup last replaced the state. Those that the old primary gave since the standby's last entry,
+// and those of the state that was replaced, are below it. So their tokens never name a reservation
+// of this state.
+func (m *meta) generationFloor() uint32 {
+	return m.standby.GetPromotions()*generationStep + m.replaced.count*generationsOfOne
+}

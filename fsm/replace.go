@@ -120,12 +120,26 @@ func (s *Staged) Restore(live *Machine, o Restoration) error {
 	}
 	s.count, s.resetAuth = max(was, s.meta.replaced.count)+1, o.ResetAuth
 	s.tx.replies = false
+	if s.follows() { // a backup of a standby
+		s.tx.endStandby()
+	}
+	s.tx.keepStandby(live.Standby())
+	s.meta.replaced.count = s.count
 	if err := s.raiseTo(version); err != nil {
 		return err
 	}
-	// Above the generations since the last promotion of a standby.
-	s.promotions = max(live.Standby().GetPromotions(), s.meta.standby.GetPromotions())
-	return s.tx.restore(o.ShiftMS, s.promotions*generationStep+s.count*generationsOfOne)
+	return s.tx.restore(o.ShiftMS, s.meta.generationFloor())
+}
+
+// keepStandby takes over what the state that is to be replaced remembers of a primary; nil: it has
+// none.
+func (x *tx) keepStandby(live *jobpb.StandbyState) {
+	if live == nil {
+		return
+	}
+	promotions := max(live.Promotions, x.m.meta.standby.GetPromotions())
+	x.m.meta.standby, x.standbyChanged = proto.CloneOf(live), true
+	x.m.meta.standby.Promotions = promotions
 }
 
 // replacedBefore returns how often the machine's state was replaced.

@@ -22,7 +22,7 @@ const (
 // belonging has a row for each operation, by the name of its field in jobpb.Op. The version is
 // that of the records and limits, so it is the primary's: an entry has the same effect on both.
 var belonging = map[string]belongs{
-	"add": toQueue, "atomic_add": toQueue, "finish": toQueue, "release": toQueue, "touch": toQueue, "bury": toQueue,
+	"add": toQueue, "atomic_add": toQueue, "import_job": toQueue, "finish": toQueue, "release": toQueue, "touch": toQueue, "bury": toQueue,
 	"kick": toQueue, "delete": toQueue, "update": toQueue, "reserve": toQueue, "reserve_job": toQueue,
 	"purge": toQueue, "move_jobs": toQueue, "kick_topic": toQueue, "release_topic": toQueue, "pause_topic": toQueue, "set_topic": toQueue,
 	"put_schedule": toQueue, "delete_schedule": toQueue, "fire_schedule": toQueue,

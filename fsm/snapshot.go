@@ -46,10 +46,11 @@ func (m *Machine) OpenStream() (*Stream, error) {
 type Base = store.Base
 
 // OpenBackup is OpenStream for a backup. If base is of the store that the machine has now, the
-// stream is incremental: it has no file that base has. One at a time.
-func (m *Machine) OpenBackup(base *Base) (*Stream, error) {
+// stream is incremental: it has no file that base has. storeID is a random text of 26 letters and
+// digits, which becomes the id of the store if that has none.
+func (m *Machine) OpenBackup(base *Base, storeID string) (*Stream, error) {
 	return m.open(func(s *Stream, path, live string, h store.Header) error {
-		id, err := m.dir.StoreID(live)
+		id, err := m.dir.StoreID(live, storeID)
 		if err != nil {
 			return err
 		}

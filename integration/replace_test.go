@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -112,7 +111,12 @@ func TestALeaderThatIsKilledInAReplacementLeavesOneState(t *testing.T) {
 				require.NoError(t, send.Start())
 				_, err = write.Write(half[:len(half)-10])
 				require.NoError(t, err)
-				time.Sleep(time.Second) // so that it is under way; what is checked holds without
+				c.until(func() error { // it is under way
+					if got, err := filepath.Glob(filepath.Join(victim.DataDir(), "shard-0", "fsm", "gen-*.tmp")); len(got) == 0 {
+						return fmt.Errorf("nothing is received yet (%v)", err)
+					}
+					return nil
+				})
 				c.kill(victim)
 				require.NoError(t, write.Close())
 				require.Error(t, send.Wait())

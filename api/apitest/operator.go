@@ -187,6 +187,26 @@ func (o *Operator) Backup(_ context.Context, to io.Writer, b job.BackupOptions) 
 	return err
 }
 
+// Restore implements api.Operator. It takes any text for a backup.
+func (o *Operator) Restore(_ context.Context, from io.Reader, r job.RestoreOptions) (job.Replaced, error) {
+	text, err := io.ReadAll(from)
+	if err != nil {
+		return job.Replaced{}, err
+	}
+	if err := o.call("restore", string(text), fmt.Sprintf("%+v", r)); err != nil {
+		return job.Replaced{}, err
+	}
+	at := time.UnixMilli(1_700_000_000_000)
+	done := job.Replaced{
+		BackupCluster: "k3vq", BackupIndex: 17, BackupTime: at.Add(-24 * time.Hour), Index: 43,
+		Before: job.JobCounts{Topics: 2, Delayed: 3, Ready: 4, Reserved: 1}, After: job.JobCounts{Topics: 1, Delayed: 3, Ready: 2}, Tokens: 1,
+	}
+	if r.DryRun {
+		done.Index = 0
+	}
+	return done, nil
+}
+
 // Log implements api.Operator. Its log is a text.
 func (o *Operator) Log(_ context.Context, to job.LogWriter, l job.LogOptions) error {
 	if o.Err != nil {
@@ -212,26 +232,6 @@ func (o *Operator) PromoteStandby(_ context.Context, force bool) (job.Standby, e
 	s := following
 	s.Connected, s.Source = false, ""
 	return s, o.call("promote", strconv.FormatBool(force))
-}
-
-// Restore implements api.Operator. It takes any text for a backup.
-func (o *Operator) Restore(_ context.Context, from io.Reader, r job.RestoreOptions) (job.Replaced, error) {
-	text, err := io.ReadAll(from)
-	if err != nil {
-		return job.Replaced{}, err
-	}
-	if err := o.call("restore", string(text), fmt.Sprintf("%+v", r)); err != nil {
-		return job.Replaced{}, err
-	}
-	at := time.UnixMilli(1_700_000_000_000)
-	done := job.Replaced{
-		BackupCluster: "k3vq", BackupIndex: 17, BackupTime: at.Add(-24 * time.Hour), Index: 43,
-		Before: job.JobCounts{Topics: 2, Delayed: 3, Ready: 4, Reserved: 1}, After: job.JobCounts{Topics: 1, Delayed: 3, Ready: 2}, Tokens: 1,
-	}
-	if r.DryRun {
-		done.Index = 0
-	}
-	return done, nil
 }
 
 // ScheduledBackups implements api.Operator.

@@ -276,6 +276,7 @@ type Member struct {
 	Lag          uint64 `json:"lag"`
 
 	ClusterVersion uint32 `json:"cluster_version"` // as the node's state has it; 0 while it does not answer
+	MaxVersion     uint32 `json:"max_cluster_version"`
 }
 
 // Members asks node n who is in the cluster.

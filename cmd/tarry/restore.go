@@ -112,8 +112,8 @@ func restoreCommand() *cobra.Command {
 			return err
 		}
 		t.ResetAuth = f.auth == "reset"
-		if t.Standby && (t.ResetAuth || t.FromNow || f.replace) {
-			return usagef("--standby makes the first node of another cluster with the state as it is: leave out --from-now, --auth and --replace")
+		if t.Standby && (t.ResetAuth || t.FromNow) {
+			return usagef("--standby keeps the state as it is: leave out --from-now and --auth")
 		}
 		from, end, err := c.openState(ctx, args[0])
 		if err != nil {
@@ -167,7 +167,7 @@ func (c *localCommand) restore(ctx context.Context, from backup.State, t *recove
 	}
 	if t.Standby {
 		return errors.Join(
-			c.out.line("restored to %s: the first node, %s, of the standby %s, which follows cluster %s", t.DataDir, t.NodeID, done.ClusterID, from.ClusterID),
+			c.out.line("restored to %s: the first node, %s, of the standby %s, which follows cluster %s", t.DataDir, t.NodeID, done.ClusterID, from.Header.ClusterID),
 			c.printCounts(&done.Counts),
 			c.out.line("start it: tarry server --data-dir %s --node-id %s --follow with the HTTP addresses of the primary's nodes; then the other nodes with --follow, empty directories and --join%s", t.DataDir, t.NodeID, invited),
 		)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -23,13 +22,14 @@ import (
 const (
 	storeName   = "STORE"   // in a Dir: the name of a generation and its id
 	storeMark   = "0store-" // begins the name of the file with the id
-	storeIDLen  = 26        // of rand.Text
+	storeIDLen  = 26
 	tailBytes   = 4 << 10
 	maxStoreRec = 128
 )
 
-// StoreID returns the id of a generation, which is durable. One goroutine at a time.
-func (d *Dir) StoreID(generation string) (string, error) {
+// StoreID returns the id of a generation, which is durable: fresh, a random text of 26 letters and
+// digits, if it has none yet.
+func (d *Dir) StoreID(generation, fresh string) (string, error) {
 	d.storeID.Lock()
 	defer d.storeID.Unlock()
 	name := d.options.FS.PathBase(generation)
@@ -37,11 +37,13 @@ func (d *Dir) StoreID(generation string) (string, error) {
 	if err != nil || id != "" {
 		return id, err
 	}
-	id = rand.Text()
-	if err := durable.Replace(d.options.FS, d.join(storeName), []byte(name+" "+id+"\n")); err != nil {
+	if len(fresh) != storeIDLen {
+		return "", fmt.Errorf("the id of a store has %d bytes, and %q has %d", storeIDLen, fresh, len(fresh))
+	}
+	if err := durable.Replace(d.options.FS, d.join(storeName), []byte(name+" "+fresh+"\n")); err != nil {
 		return "", fmt.Errorf("write the id of the store: %w", err)
 	}
-	return id, nil
+	return fresh, nil
 }
 
 // readStoreID returns the id that a generation has; empty: none, or what is there is damaged,

@@ -2,8 +2,9 @@ package store
 
 import (
 	"bytes"
+	"crypto/rand"
 	"io"
-	"math/rand/v2"
+	random "math/rand/v2"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,7 +18,7 @@ func backupOf(t *testing.T, d *Dir, db *pebble.DB, base *Base) (data []byte, inc
 	require.NoError(t, db.Flush())
 	path := d.CheckpointPath()
 	require.NoError(t, db.Checkpoint(path, pebble.WithFlushedWAL()))
-	id, err := d.StoreID(d.Live())
+	id, err := d.StoreID(d.Live(), rand.Text())
 	require.NoError(t, err)
 	a, incremental, err := OpenBackup(d.options.FS, path, testHeader, id, base)
 	require.NoError(t, err)
@@ -47,7 +48,7 @@ func compose(t *testing.T, top, base []byte) []byte {
 
 // fillStore writes some tables.
 func fillStore(t *testing.T, db *pebble.DB, seed uint64, tables int) {
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := random.New(random.NewPCG(seed, 1))
 	for range tables {
 		for range 20 {
 			value := make([]byte, 2000)
@@ -120,7 +121,7 @@ func TestABaseOfAnotherStoreIsNoBase(t *testing.T) {
 	require.False(t, incremental)
 	_, err := ReadBase(bytes.NewReader(archiveOf(t)))
 	require.ErrorContains(t, err, "does not name its store")
-	other, err := d.StoreID("gen-000002")
+	other, err := d.StoreID("gen-000002", rand.Text())
 	require.NoError(t, err)
 	require.NotEqual(t, baseOf(t, second).Store, other, "a generation is another store")
 	require.NoError(t, db.Close())
