@@ -76,8 +76,8 @@ func (s *Shard) checkLogReader(o job.LogOptions) error {
 	return nil
 }
 
-// replacedAfter returns an error if a backup has replaced the state after an entry: the entries do
-// not say what became of it.
+// replacedAfter returns an error if a backup has replaced the state after an entry: what became of
+// it is not in the entries.
 func (s *Shard) replacedAfter(index uint64) error {
 	if at := s.machine.ReplacedAt(); at > index {
 		return job.Errorf(job.CodeConflict, "a backup replaced the state at entry %d, after entry %d of the standby", at, index)
@@ -136,7 +136,7 @@ func (s *Shard) streamLog(ctx context.Context, to job.LogWriter, after uint64, s
 	for next := after + 1; ctx.Err() == nil && s.ctx.Err() == nil && !stop(); {
 		more := s.progress.next()
 		reached := s.reached()
-		if err := s.replacedAfter(after); err != nil { // after reached, which may be behind it
+		if err := s.replacedAfter(after); err != nil { // read later, so it covers all that is reached
 			return err
 		}
 		if err := w.Write(logstream.NewSeen(reached, s.cfg.Wall())); err != nil {

@@ -27,7 +27,7 @@ func (x *tx) endStandby() {
 	meta.state.nextSeq = afterGap(meta.state.nextSeq)
 	x.setStandby(func(s *jobpb.StandbyState) {
 		s.Mode, s.PromotedMs = jobpb.StandbyMode_STANDBY_PROMOTED, max(x.nowMS, x.clock(), 1)
-		s.Promotions += 1 + meta.replaced.count*generationsOfOne/generationStep
+		s.Promotions++
 	})
 	x.cluster = true
 }

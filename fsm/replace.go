@@ -53,10 +53,9 @@ const generationsOfOne = 1 << 20
 type Staged struct {
 	*Machine // nobody applies entries to it
 
-	receiver   *Receiver
-	count      uint32
-	promotions uint32 // of standbys, in both states
-	resetAuth  bool
+	receiver  *Receiver
+	count     uint32
+	resetAuth bool
 }
 
 // Stage opens what r received, a Receiver of this machine, as a state that may replace the
@@ -107,9 +106,6 @@ type Restoration struct {
 // it is to replace, and moves its instants. It reads all jobs, in bounded memory. After an error
 // the staged state must be aborted.
 func (s *Staged) Restore(live *Machine, o Restoration) error {
-	if live.Follows() {
-		return errors.New("this cluster is a standby, whose state is that of its primary")
-	}
 	version := live.Version()
 	if s.Version() > version {
 		return fmt.Errorf("the backup was made at cluster version %d, and this cluster has version %d: upgrade its nodes first", s.Version(), version)
@@ -201,7 +197,7 @@ func (m *Machine) checkStaged(s *Staged, at Applied) error {
 		return errors.New("the staged state was not restored")
 	case at.Index <= now.Index || at.Term < now.Term:
 		return fmt.Errorf("the state is at entry %d of term %d, and cannot be replaced at entry %d of term %d", now.Index, now.Term, at.Index, at.Term)
-	case s.meta.version != m.meta.version || m.meta.replaced.count >= s.count || m.follows():
+	case s.meta.version != m.meta.version || m.meta.replaced.count >= s.count:
 		return errors.New("the cluster has changed since the backup was staged")
 	}
 	return nil
@@ -242,30 +238,8 @@ func (s *Staged) takeOver(live *Machine, at Applied) error {
 	} {
 		must(batch.Set([]byte(key), value, nil))
 	}
-	if err := s.keepStandby(live, batch); err != nil {
-		return err
-	}
 	// What was not flushed before is in the write-ahead log, which this syncs.
 	return batch.Commit(pebble.Sync)
-}
-
-// keepStandby gives the staged state what the running cluster remembers of its own primary. A
-// backup of a standby is not one here.
-func (s *Staged) keepStandby(live *Machine, batch *pebble.Batch) error {
-	was := live.meta.standby
-	if was == nil {
-		was = s.meta.standby
-	}
-	if was == nil {
-		return nil
-	}
-	kept := proto.CloneOf(was)
-	kept.Mode, kept.Promotions = jobpb.StandbyMode_STANDBY_PROMOTED, s.promotions
-	record, err := appendStandby(nil, kept)
-	if err != nil {
-		return err
-	}
-	return batch.Set(keyStandby, record, nil)
 }
 
 // clearSpace deletes a small keyspace.

@@ -28,8 +28,7 @@ var belonging = map[string]belongs{
 	"put_schedule": toQueue, "delete_schedule": toQueue, "fire_schedule": toQueue,
 	"advance": toQueue, "advance_at": toQueue, "reset_clock": toQueue,
 	"raise_version": toQueue, "migrate": toQueue,
-	"import_job": toQueue,
-	"put_token":  toQueue, "delete_token": toQueue, "set_auth": toQueue, "put_namespace": toQueue, "delete_namespace": toQueue,
+	"put_token": toQueue, "delete_token": toQueue, "set_auth": toQueue, "put_namespace": toQueue, "delete_namespace": toQueue,
 
 	"mark": toCluster, "set_cluster": toCluster, "forget_member": toCluster, "admit_node": toCluster,
 	"put_invitation": toCluster, "end_invitation": toCluster, "set_admission": toCluster,
