@@ -56,10 +56,10 @@ func backupBase(x *call) (*job.BackupBase, error) {
 	allowRead(x.w, time.Now(), ReadTime(job.MaxBackupBase))
 	text, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, job.MaxBackupBase))
 	if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
-		return nil, job.Errorf(job.CodeTooLarge, "the base has more than %d bytes; make a whole backup", job.MaxBackupBase)
+		return nil, job.Errorf(job.CodeTooLarge, "the request has more than %d bytes; make a whole backup", job.MaxBackupBase)
 	}
 	if err != nil {
-		return nil, job.Errorf(job.CodeInvalid, "the base could not be read: %w", err)
+		return nil, job.Errorf(job.CodeInvalid, "the request could not be read: %w", err)
 	}
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
 	return job.ParseBackupBase(string(text))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -188,7 +189,7 @@ func holds(t testing.TB, r *http.Request, body []byte, w *httptest.ResponseRecor
 		return // there is no such call, or it gives a stream
 	}
 	if r.Header.Get("Content-Type") == "" {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", cmp.Or(calls[r.Method+" "+route.Path].sends, "application/json"))
 	}
 	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{}}
 	granted := bytes.HasPrefix(w.Body.Bytes(), []byte(`{"success":true`)) && !nullIn.Match(body) && r.URL.Path != "/"

@@ -31,7 +31,7 @@ func (n *Node) Restore(ctx context.Context, from io.Reader, o job.RestoreOptions
 	}
 	r, err := backup.NewReader(from)
 	if err != nil {
-		return job.Replaced{}, job.Errorf(job.CodeInvalid, "%w", err)
+		return job.Replaced{}, job.Errorf(job.CodeInvalid, "the request has no backup that can be restored: %w", err)
 	}
 	defer r.Close()
 	if err := n.roomForState(ctx, r.Header.StateBytes); err != nil {
@@ -94,7 +94,7 @@ func (n *Node) restore(ctx context.Context, from backup.State, o job.RestoreOpti
 	})
 	switch {
 	case errors.Is(err, backup.ErrDamaged):
-		return done, job.Errorf(job.CodeInvalid, "%w", err)
+		return done, job.Errorf(job.CodeInvalid, "the request has no backup that can be restored: %w", err)
 	case err != nil:
 		return done, notReplaced(err)
 	}

@@ -87,17 +87,17 @@ func ParseBackupBase(text string) (*BackupBase, error) {
 	b := &BackupBase{Files: map[string]int64{}}
 	first, rest, _ := strings.Cut(text, "\n")
 	if n, err := fmt.Sscanf(first, "tarry-base 1 %32s %d %64s", &b.ID, &b.TakenMS, &b.Store); n != 3 || err != nil {
-		return nil, Errorf(CodeInvalid, "the base of a backup begins with %.40q; it takes tarry-base 1, an id, an instant and the id of a store", first)
+		return nil, Errorf(CodeInvalid, "the request begins with %.40q; it takes tarry-base 1, an id, an instant and the id of a store", first)
 	}
 	b.Name, rest, _ = strings.Cut(rest, "\n")
 	if len(b.Name) > maxBaseName || !utf8.ValidString(b.Name) {
-		return nil, Errorf(CodeInvalid, "the name of the base of a backup has %d bytes; it takes up to %d, as UTF-8", len(b.Name), maxBaseName)
+		return nil, Errorf(CodeInvalid, "the request has a name of %d bytes for the base; it takes up to %d, as UTF-8", len(b.Name), maxBaseName)
 	}
 	for line := range strings.Lines(rest) {
 		name, size, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		n, err := strconv.ParseInt(size, 10, 64)
 		if err != nil || n < 0 || name == "" {
-			return nil, Errorf(CodeInvalid, "the base of a backup has the line %.80q; it takes the name of a file and its size", line)
+			return nil, Errorf(CodeInvalid, "the request has the line %.80q; it takes the name of a file and its size", line)
 		}
 		b.Files[name] = n
 	}

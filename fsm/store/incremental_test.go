@@ -46,16 +46,16 @@ func compose(t *testing.T, top, base []byte) []byte {
 	return whole
 }
 
-// fillStore writes some tables.
+// fillStore writes some tables, whose keys do not overlap: then no compaction replaces them.
 func fillStore(t *testing.T, db *pebble.DB, seed uint64, tables int) {
 	rng := random.New(random.NewPCG(seed, 1))
-	for range tables {
-		for range 20 {
+	for table := range tables {
+		for key := range 20 {
 			value := make([]byte, 2000)
 			for i := range value {
 				value[i] = byte(rng.Uint32())
 			}
-			require.NoError(t, db.Set([]byte{byte(seed), byte(rng.Uint32()), byte(rng.Uint32())}, value, pebble.NoSync))
+			require.NoError(t, db.Set([]byte{byte(seed), byte(table), byte(key)}, value, pebble.NoSync))
 		}
 		require.NoError(t, db.Flush())
 	}
