@@ -60,6 +60,9 @@ func (s *Shard) checkLogReader(o job.LogOptions) error {
 		return job.Errorf(job.CodeConflict, "this cluster is a standby itself; follow its primary")
 	}
 	reached := s.reached()
+	if err := s.replacedAfter(o.After); err != nil {
+		return err
+	}
 	if o.After > reached {
 		return job.NotApplied("this node has applied entry %d, and the standby has entry %d; another node may be further", reached, o.After)
 	}
@@ -69,6 +72,15 @@ func (s *Shard) checkLogReader(o job.LogOptions) error {
 	}
 	if term != o.Term {
 		return job.Errorf(job.CodeConflict, "entry %d has term %d here and term %d at the standby: they do not have the same history", o.After, term, o.Term)
+	}
+	return nil
+}
+
+// replacedAfter returns an error if a backup has replaced the state after an entry: what became of
+// it is not in the entries.
+func (s *Shard) replacedAfter(index uint64) error {
+	if at := s.machine.ReplacedAt(); at > index {
+		return job.Errorf(job.CodeConflict, "a backup replaced the state at entry %d, after entry %d of the standby", at, index)
 	}
 	return nil
 }
@@ -124,6 +136,9 @@ func (s *Shard) streamLog(ctx context.Context, to job.LogWriter, after uint64, s
 	for next := after + 1; ctx.Err() == nil && s.ctx.Err() == nil && !stop(); {
 		more := s.progress.next()
 		reached := s.reached()
+		if err := s.replacedAfter(after); err != nil { // read later, so it covers all that is reached
+			return err
+		}
 		if err := w.Write(logstream.NewSeen(reached, s.cfg.Wall())); err != nil {
 			return err
 		}

@@ -130,3 +130,30 @@ func TestAClusterThatIsNoStandbyIsNotPromoted(t *testing.T) {
 	_, err = n.PromoteStandby(t.Context(), true)
 	require.Equal(t, job.CodeConflict, job.CodeOf(err))
 }
+
+// The entries do not say what became of a state that a backup has replaced.
+func TestAStandbyDoesNotFollowAcrossAReplacedState(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t, 1)
+	c.awaitRestorable()
+	n := c.nodes[c.leader()]
+	do(t, n, add("kept", "t", time.Hour))
+	file := backupFrom(t, n)
+	from := position(n)
+
+	// A stream that is open ends, without an entry after the replacement.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	open := &logReader{until: 1 << 62, cancel: cancel}
+	ended := make(chan error, 1)
+	go func() { ended <- n.Log(ctx, open, from) }()
+	done, err := n.Restore(t.Context(), bytes.NewReader(file), job.RestoreOptions{})
+	require.NoError(t, err)
+	do(t, n, add("new", "t", time.Hour))
+	require.ErrorContains(t, <-ended, "a backup replaced the state")
+	for _, f := range open.frames {
+		require.Less(t, f.Index, done.Index)
+	}
+	_, err = readLog(t, n, from, 0)
+	require.Equal(t, job.CodeConflict, job.CodeOf(err), "%v", err)
+}
