@@ -24,6 +24,8 @@
 //	archive_index.go    the format of an archive
 //	archive.go          Archive: a checkpoint read as an archive
 //	receiver.go         Receiver: an archive written to a new generation
+//	incremental.go      OpenBackup: an archive without the files that its base has
+//	compose.go          Compose: an archive and its base read as a whole one
 //
 // To receive a state: Dir.Receive, Receiver.Write, Finish and Keep, then
 // Dir.SetLive and Dir.Open.
