@@ -59,6 +59,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 
 	l := startLoad(t, c.addrs())
 	work := c.retryingClient(queue)
+	c.waitHealthy(c.leader())
 	require.Contains(t, c.tarry("cluster", "upgrade", "--check"), "can be upgraded")
 	equal := func(*localcluster.Node) { c.requireEqualDigests(c.leader(), 3) }
 	hold := func(value string) {
