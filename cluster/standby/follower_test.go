@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,19 @@ func (p *primary) Open(_ context.Context, o job.LogOptions) (io.ReadCloser, stri
 	return r, "http://p1", nil
 }
 
+func (p *primary) allRun() uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.runs
+}
+
+// positions returns those from which streams were opened.
+func (p *primary) positions() []uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.opened)
+}
+
 func (p *primary) State() *jobpb.StandbyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +107,7 @@ func (p *primary) propose(_ context.Context, f *jobpb.FollowLog) error {
 func (p *primary) follow(source Source, look func(f *Follower)) {
 	synctest.Test(p.t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := New(Options{Source: source, State: p.State, Propose: p.propose, Runs: func() uint32 { return p.runs }, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		f := New(Options{Source: source, State: p.State, Propose: p.propose, Runs: p.allRun, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		var running sync.WaitGroup
 		running.Go(func() { f.Run(ctx) })
 		synctest.Wait()
@@ -112,7 +126,7 @@ func TestAFollowerProposesTheEntriesAfterItsPosition(t *testing.T) {
 		require.True(t, s.Connected)
 		require.Zero(t, s.LagEntries())
 		require.Zero(t, s.LagSeconds())
-		require.Equal(t, []uint64{3}, p.opened)
+		require.Equal(t, []uint64{3}, p.positions())
 		require.Equal(t, uint64(40), p.last.SeenIndex)
 	})
 }
@@ -123,7 +137,7 @@ func TestAFollowerConnectsAgain(t *testing.T) {
 	p.follow(p, func(f *Follower) {
 		require.Contains(t, f.Status().Problem, "ended the stream")
 		time.Sleep(pause + time.Millisecond)
-		require.Equal(t, []uint64{3, 10}, p.opened)
+		require.Equal(t, []uint64{3, 10}, p.positions())
 	})
 }
 
@@ -140,7 +154,7 @@ func TestALagGrowsWhileThePrimaryIsSilent(t *testing.T) {
 		require.False(t, s.Connected)
 		require.Contains(t, s.Problem, "connection refused")
 		require.InDelta(t, 70, s.LagSeconds(), 0.01)
-		require.Greater(t, len(p.opened), 30)
+		require.Greater(t, len(p.positions()), 30)
 	})
 }
 
@@ -153,7 +167,7 @@ func TestWhatNeedsAPerson(t *testing.T) {
 			require.Equal(t, reseed, s.Reseed, code)
 			require.Contains(t, s.Problem, "because")
 			time.Sleep(longPause * 3)
-			require.Less(t, len(p.opened), 6)
+			require.Less(t, len(p.positions()), 6)
 		})
 	}
 	p := newPrimary(t, 10)
@@ -192,7 +206,7 @@ func TestAFollowerEndsWithThePromotion(t *testing.T) {
 		p.mu.Unlock()
 		live.Close()
 		time.Sleep(time.Hour)
-		require.Equal(t, []uint64{3}, p.opened)
+		require.Equal(t, []uint64{3}, p.positions())
 		s := f.Status()
 		require.Equal(t, 2.5, s.LagSeconds(), "as it was then")
 	})
