@@ -40,6 +40,7 @@ func worker(ctx context.Context, n *Node, topic string, deletes bool) (done int,
 func TestAWorkerThatAlwaysHasWorkCostsOneEntryAJob(t *testing.T) {
 	const jobs = 50
 	c := newTestCluster(t, 3)
+	c.awaitVersion()
 	for name, at := range map[string]struct {
 		leads    bool
 		settings *jobpb.TopicSettings

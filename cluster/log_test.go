@@ -135,7 +135,7 @@ func TestAClusterThatIsNoStandbyIsNotPromoted(t *testing.T) {
 func TestAStandbyDoesNotFollowAcrossAReplacedState(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 1)
-	c.awaitRestorable()
+	c.awaitVersion()
 	n := c.nodes[c.leader()]
 	do(t, n, add("kept", "t", time.Hour))
 	file := backupFrom(t, n)

@@ -27,12 +27,12 @@ func backupFrom(t *testing.T, n *Node) []byte {
 	return file.Bytes()
 }
 
-// awaitRestorable waits until the cluster has the version that a replacement needs.
-func (c *testCluster) awaitRestorable() {
+// awaitVersion waits until the cluster has the newest version: the raise is an entry of the log.
+func (c *testCluster) awaitVersion() {
 	c.t.Helper()
 	c.eventually(func() bool {
 		for _, n := range c.nodes {
-			if n != nil && n.shard.machine.Version() < restoreSince {
+			if n != nil && n.shard.machine.Version() < job.MaxVersion {
 				return false
 			}
 		}
@@ -62,7 +62,7 @@ func TestABackupReplacesTheStateOfARunningCluster(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			c := newTunedCluster(t, 3, func(_ int, cfg *Config) { cfg.LogStore = kind })
-			c.awaitRestorable()
+			c.awaitVersion()
 			l := c.leader()
 			do(t, c.nodes[l], add("kept", "t", 0), add("finished", "t", 0), add("later", "t", time.Hour))
 			file := backupFrom(t, c.nodes[l])
@@ -124,7 +124,7 @@ func TestABackupReplacesTheStateOfARunningCluster(t *testing.T) {
 func TestANodeThatWasDownGetsTheStateThatReplacedItsOwn(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
-	c.awaitRestorable()
+	c.awaitVersion()
 	l := c.leader()
 	do(t, c.nodes[l], add("kept", "t", time.Hour))
 	file := backupFrom(t, c.nodes[l])
@@ -143,7 +143,7 @@ func TestANodeThatWasDownGetsTheStateThatReplacedItsOwn(t *testing.T) {
 func TestTheStateIsReplacedUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
-	c.awaitRestorable()
+	c.awaitVersion()
 	l := c.leader()
 	do(t, c.nodes[l], add("kept", "kept", time.Hour))
 	file := backupFrom(t, c.nodes[l])

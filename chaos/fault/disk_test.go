@@ -64,6 +64,7 @@ func onDisks(t *testing.T) *Env {
 		Hold:    func() time.Duration { return 2 * time.Second },
 		Violate: func(invariant, format string, args ...any) { t.Errorf(invariant+": "+format, args...) },
 		Healed:  func() {},
+		Stall:   func() {},
 		Count:   func(figure string, n int) { t.Logf("%s: %d", figure, n) },
 	}
 }

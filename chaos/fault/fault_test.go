@@ -28,7 +28,7 @@ func newEnv(t *testing.T, nodes int) *Env {
 	t.Cleanup(func() { require.NoError(t, c.Stop()) })
 	return &Env{
 		Cluster: c, Rand: rand.New(rand.NewPCG(1, 2)), Log: slog.New(slog.DiscardHandler), Claimed: NewClaimedNodes(),
-		Hold: func() time.Duration { return 0 }, Healed: func() {},
+		Hold: func() time.Duration { return 0 }, Healed: func() {}, Stall: func() {},
 	}
 }
 
