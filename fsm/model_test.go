@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -18,6 +19,7 @@ import (
 // question. It shares no code with the machine.
 type model struct {
 	clock       int64
+	version     uint32 // the cluster's; 0: the first
 	lastSeq     uint64
 	jobs        map[uint64]*modelJob
 	topics      map[string]*modelTopic
@@ -119,7 +121,13 @@ func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 		m.resetClock(k.ResetClock, r)
 	case *jobpb.Op_ForgetMember:
 		m.forgetMember(k.ForgetMember, r)
-	case *jobpb.Op_RaiseVersion:
+	case *jobpb.Op_RaiseVersion: // by one
+		switch present := max(m.version, job.FirstVersion); {
+		case k.RaiseVersion.To == present+1:
+			m.version = k.RaiseVersion.To
+		case k.RaiseVersion.To > present:
+			r.Code = jobpb.Code_CONDITION_FAILED
+		}
 	case *jobpb.Op_Migrate:
 		if k.Migrate.Max == 0 {
 			r.Code = jobpb.Code_INVALID

@@ -322,7 +322,7 @@ func (s *simulation) op() *jobpb.Op {
 	case n == 98 && s.rng.IntN(2) == 0:
 		return s.resetOp()
 	case n < 99 && s.rng.IntN(2) == 0:
-		return opRaise(job.FirstVersion + 1 + s.rng.Uint32N(job.MaxVersion-job.FirstVersion))
+		return opRaise(job.FirstVersion + 1 + s.rng.Uint32N(job.MaxVersion-job.FirstVersion)) // by more than one it is refused
 	case n < 99:
 		return opSetCluster(fmt.Sprintf("cluster-%d", s.rng.IntN(2)))
 	default:
