@@ -59,7 +59,7 @@ func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 
 // ofTheNode are the metrics that belong to a node or the cluster. All others belong to a
 // Raft group, which the label shard names.
-var ofTheNode = regexp.MustCompile(`^tarry_(http|beanstalk|disk|cluster|build|gossip|auth|audit|token|backups?)_|^tarry_streams?(_credit)?$|^tarry_clock_offset_seconds$`)
+var ofTheNode = regexp.MustCompile(`^tarry_(http|beanstalk|disk|cluster|build|gossip|auth|audit|token|standby|backups?)_|^tarry_streams?(_credit)?$|^tarry_clock_offset_seconds$`)
 
 func TestMetricsFollowTheConventions(t *testing.T) {
 	t.Parallel()
