@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -121,13 +120,8 @@ func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 		m.resetClock(k.ResetClock, r)
 	case *jobpb.Op_ForgetMember:
 		m.forgetMember(k.ForgetMember, r)
-	case *jobpb.Op_RaiseVersion: // by one
-		switch present := max(m.version, job.FirstVersion); {
-		case k.RaiseVersion.To == present+1:
-			m.version = k.RaiseVersion.To
-		case k.RaiseVersion.To > present:
-			r.Code = jobpb.Code_CONDITION_FAILED
-		}
+	case *jobpb.Op_RaiseVersion:
+		m.raiseVersion(k.RaiseVersion.To, r)
 	case *jobpb.Op_Migrate:
 		if k.Migrate.Max == 0 {
 			r.Code = jobpb.Code_INVALID
