@@ -17,24 +17,23 @@ import (
 // model is a naive state machine: a map of jobs, all of which it examines for every
 // question. It shares no code with the machine.
 type model struct {
-	clock       int64
-	version     uint32 // the cluster's; 0: the first
-	lastSeq     uint64
-	jobs        map[uint64]*modelJob
-	topics      map[string]*modelTopic
-	lastTopic   uint32
-	maxTopics   int
-	maxTargets  int
-	maxRetained int
-	cluster     string
-	forgotten   map[string]bool
-	settings    map[string]*jobpb.TopicSettings
-	schedules   map[string]*jobpb.ScheduleInfo
-	removed     map[string]bool // nodes
-	admission   *jobpb.Admission
-	reset       modelReset
-	walk        modelWalk
-	planned     bool // the add under way is a scheduled run's
+	clock              int64
+	lastSeq            uint64
+	jobs               map[uint64]*modelJob
+	topics             map[string]*modelTopic
+	lastTopic, version uint32
+	maxTopics          int
+	maxTargets         int
+	maxRetained        int
+	cluster            string
+	forgotten          map[string]bool
+	settings           map[string]*jobpb.TopicSettings
+	schedules          map[string]*jobpb.ScheduleInfo
+	removed            map[string]bool // nodes
+	admission          *jobpb.Admission
+	reset              modelReset
+	walk               modelWalk
+	planned            bool // the add under way is a scheduled run's
 	modelEffects
 }
 
