@@ -89,7 +89,7 @@ type Operator interface {
 	// it can serve, and blocks until the backup is complete or ctx ends.
 	Backup(ctx context.Context, to io.Writer, o job.BackupOptions) error
 	// Restore replaces the state of the whole cluster by that of the backup that from gives. It
-	// blocks until that is read, checked and in force on a majority. An error says whether the
+	// blocks until that is read, checked and in force on a majority. An error reports whether the
 	// state was replaced.
 	Restore(ctx context.Context, from io.Reader, o job.RestoreOptions) (job.Replaced, error)
 	// Log streams the log of this node to a standby, in the format of package cluster/logstream,

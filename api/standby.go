@@ -17,11 +17,15 @@ func (s *server) standby(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	st, err := s.Operator.Standby(ctx)
+	return x.replyStandby(&st, err)
+}
+
+func (x *call) replyStandby(st *job.Standby, err error) error {
 	if err != nil {
 		return err
 	}
 	x.json.success()
-	x.json.standby(&st)
+	x.json.standby(st)
 	x.json.endObject()
 	return nil
 }
@@ -69,13 +73,7 @@ func (s *server) promoteStandby(x *call) error {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	st, err := s.Operator.PromoteStandby(ctx, q.Force.v)
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	x.json.standby(&st)
-	x.json.endObject()
-	return nil
+	return x.replyStandby(&st, err)
 }
 
 // clusterLog handles GET /v1/cluster/log. Like a backup it has all bodies, and holds a place that

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -50,16 +49,5 @@ func (c *Client) ImportBatch(ctx context.Context, jobs []ImportedJob) ([]AddResu
 	in := struct {
 		Jobs []ImportedJob `json:"jobs"`
 	}{jobs}
-	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/import", in: in, repeat: repeat, most: maxJobReply})
-	if err == nil {
-		err = out.check(len(jobs))
-	}
-	if err != nil {
-		return nil, err
-	}
-	list := make([]AddResult, len(jobs))
-	for i := range list {
-		list[i] = AddResult{Added: out.Results[i].Answer, Err: out.Results[i].err()}
-	}
-	return list, nil
+	return c.askAdds(ctx, request{path: "/v1/import", in: in, repeat: repeat}, len(jobs))
 }

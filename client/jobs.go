@@ -22,14 +22,20 @@ func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) 
 	in := struct {
 		Jobs []wireAdd `json:"jobs"`
 	}{wires(jobs)}
-	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true, most: maxJobReply})
+	return c.askAdds(ctx, request{path: "/v1/jobs/batch", in: in, repeat: true}, len(jobs))
+}
+
+// askAdds makes a POST with a result for each of n jobs.
+func (c *Client) askAdds(ctx context.Context, q request, n int) ([]AddResult, error) {
+	q.method, q.most = http.MethodPost, maxJobReply
+	out, err := ask[results[Added]](ctx, c, q)
 	if err == nil {
-		err = out.check(len(jobs))
+		err = out.check(n)
 	}
 	if err != nil {
 		return nil, err
 	}
-	list := make([]AddResult, len(jobs))
+	list := make([]AddResult, n)
 	for i := range list {
 		list[i] = AddResult{Added: out.Results[i].Answer, Err: out.Results[i].err()}
 	}

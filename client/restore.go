@@ -47,7 +47,7 @@ type RestoredCounts struct {
 
 // Restore replaces the state of the running cluster by the backup that from gives, whole: not an
 // incremental one. It is sent to the leader, once. It blocks until a majority has the state.
-// An error says whether the state was replaced.
+// An error reports whether the state was replaced.
 func (c *Client) Restore(ctx context.Context, from io.Reader, o RestoreOptions) (Restored, error) {
 	query := url.Values{}
 	for name, set := range map[string]bool{"from_now": o.FromNow, "dry_run": o.DryRun} {

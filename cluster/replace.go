@@ -21,7 +21,7 @@ const enqueueReplacement = 30 * time.Second
 
 // Replace makes a staged state that of the whole cluster, if this node leads. It returns once a
 // majority has it and this node leads again, which takes as long as the state takes to send. It
-// ends the staged state. An error is a job.Error that says whether the state was replaced.
+// ends the staged state. An error is a job.Error that reports whether the state was replaced.
 //
 // Meanwhile this node does not lead for its clients: it stops handing out jobs, and nothing is
 // proposed. Raft leads on.
