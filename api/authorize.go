@@ -102,8 +102,7 @@ func (x *call) begin(n need) error {
 	if x.who.Principal.IsAnonymous() {
 		return nil
 	}
-	place, _ := x.r.Context().Value(placeKey{}).(*access.Connection)
-	err := x.s.Access.Begin(x.who, place, n.verbs&auth.Consume != 0)
+	err := x.s.Access.Begin(x.who, connectionOf(x.r), n.verbs&auth.Consume != 0)
 	if x.who.Crowded() {
 		x.w.Header().Set("Connection", "close")
 	}
@@ -171,7 +170,7 @@ func (s *server) deniesUnknown(x *call, n need, d auth.Denial) bool {
 
 // identify makes by the caller of the call.
 func (x *call) identify(by access.Caller, rt route, e endpoint) {
-	x.who = &access.Request{Principal: by.Principal, Claimed: by.Claimed, Secret: by.Secret, Certificate: by.Certificate, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.template(), Resource: resourceOf(x.r)}
+	x.who = &access.Request{Principal: by.Principal, Claimed: by.Claimed, Secret: by.Secret, Certificate: by.Certificate, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.shown, Resource: resourceOf(x.r)}
 	if x.ofDashboard() {
 		x.who.Via = "dashboard"
 	}
@@ -196,7 +195,7 @@ func (s *server) callerOf(r *http.Request, ask bool) (access.Caller, auth.Denial
 			h.Del("Authorization")
 		}
 	}
-	return s.Access.Caller(r.Context(), h, cert, r.RemoteAddr, ask)
+	return s.Access.Caller(r.Context(), access.Shown{Header: h, Certificate: cert, Connection: connectionOf(r), Remote: r.RemoteAddr}, ask)
 }
 
 // certificateOf returns the certificate of a request that names a token.
@@ -213,7 +212,13 @@ func resourceOf(r *http.Request) string {
 		if plain, err := url.PathUnescape(value); err == nil {
 			value = plain
 		}
-		return map[string]string{"topic": "topic ", "name": "schedule ", "namespace": "namespace ", "id": ""}[name] + value
+		switch name {
+		case "topic", "namespace":
+			return name + " " + value
+		case "name":
+			return "schedule " + value
+		}
+		return value
 	}
 	return ""
 }
@@ -246,7 +251,7 @@ func (s *server) observing(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := newCall(s, w, r)
 		defer x.close()
-		if err := s.admit(route{path: r.URL.Path}, e, x); err != nil {
+		if err := s.admit(route{path: r.URL.Path, shown: r.URL.Path}, e, x); err != nil {
 			x.fail(err)
 			_ = x.send() // fails if the client is gone
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -81,6 +82,12 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 		c = below.NetConn()
 	}
 	return ctx
+}
+
+// connectionOf returns the place of the connection of a request; nil without ConnContext.
+func connectionOf(r *http.Request) *access.Connection {
+	place, _ := r.Context().Value(placeKey{}).(*access.Connection)
+	return place
 }
 
 // NetConn returns the connection below, which may be one of TLS.

@@ -172,7 +172,8 @@ type methods map[string]endpoint
 // handler runs the calls of one path: it selects the method, counts, and converts errors and
 // panics to responses.
 func (s *server) handler(rt route) http.Handler {
-	counts := s.metrics.path(rt.template())
+	rt.shown = rt.template()
+	counts := s.metrics.path(rt.shown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		x := newCall(s, w, r)

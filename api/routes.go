@@ -12,6 +12,9 @@ type route struct {
 	path    string
 	methods methods
 	refuse  handlerFunc // instead of all calls
+	// shown is the path without the router's patterns, in what is recorded of calls. The
+	// handler sets it, once for all calls.
+	shown string
 }
 
 // fixedID is an id in a path that has calls of its own.

@@ -28,9 +28,7 @@ func TokenPrincipal(id string) Principal {
 // SecretPrincipal is who has the text of a token, of which an operation in the log carries a
 // digest: the state machine does nothing for a text that a rotation has ended, also when the
 // node that accepted it did not know of that yet.
-func SecretPrincipal(s Secret) Principal {
-	return Principal{text: s.id + job.PrincipalSeparator + mark(s.Hash())}
-}
+func SecretPrincipal(s Secret) Principal { return Principal{text: s.principal} }
 
 // mark is the part of a text's hash that tells it from the others of its token.
 func mark(hash []byte) string {
@@ -77,18 +75,21 @@ func (p Principal) String() string {
 	return "token " + p.TokenID()
 }
 
-type contextKey struct{}
+// ContextKey is the key of a context's value of the type *Principal: who causes what is done in it.
+type ContextKey struct{}
 
 // NewContext returns a context in which p causes what is done.
 func NewContext(ctx context.Context, p Principal) context.Context {
 	if p == FromContext(ctx) {
 		return ctx
 	}
-	return context.WithValue(ctx, contextKey{}, p)
+	return context.WithValue(ctx, ContextKey{}, &p)
 }
 
 // FromContext returns who causes what is done in a context; by default nobody.
 func FromContext(ctx context.Context) Principal {
-	p, _ := ctx.Value(contextKey{}).(Principal)
-	return p
+	if p, _ := ctx.Value(ContextKey{}).(*Principal); p != nil {
+		return *p
+	}
+	return Principal{}
 }

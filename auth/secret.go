@@ -35,8 +35,16 @@ var (
 
 // Secret is a token as its holder has it. Formatted, it shows only its id.
 type Secret struct {
-	id   string
-	text string
+	id        string
+	text      string
+	sum       [sha256.Size]byte // of the text
+	principal string            // see SecretPrincipal
+}
+
+// newSecret computes once what each call with the token needs.
+func newSecret(id, text string) Secret {
+	sum := sha256.Sum256([]byte(text))
+	return Secret{id: id, text: text, sum: sum, principal: id + job.PrincipalSeparator + mark(sum[:])}
 }
 
 // Generate makes the token with an id from random bytes, which must be unpredictable.
@@ -49,7 +57,7 @@ func Generate(random io.Reader, id string) (Secret, error) {
 		return Secret{}, fmt.Errorf("random bytes for a token: %w", err)
 	}
 	text := textPrefix + id + "_" + textEncoding.EncodeToString(secret[:])
-	return Secret{id: id, text: text + "_" + checksum(text)}, nil
+	return newSecret(id, text+"_"+checksum(text)), nil
 }
 
 // Parse reads the text of a token. Its errors do not repeat the text.
@@ -69,7 +77,7 @@ func Parse(text string) (Secret, error) {
 	if _, err := textEncoding.DecodeString(rest[:secretLen]); err != nil {
 		return Secret{}, ErrNotToken
 	}
-	return Secret{id: id, text: text}, nil
+	return newSecret(id, text), nil
 }
 
 // checksum detects slips of the hand. It protects nothing.
@@ -82,10 +90,7 @@ func (s Secret) ID() string { return s.id }
 func (s Secret) Text() string { return s.text }
 
 // Hash returns what the state has of the token. 256 random bits need no slow hash.
-func (s Secret) Hash() []byte {
-	sum := sha256.Sum256([]byte(s.text))
-	return sum[:]
-}
+func (s Secret) Hash() []byte { return s.sum[:] }
 
 func (s Secret) String() string { return textPrefix + s.id + "_..." }
 

@@ -13,8 +13,7 @@ import (
 
 func TestAuthenticate(t *testing.T) {
 	secret, other := generate(t, "worker"), generate(t, "other")
-	wrong := secret
-	wrong.text += "x"
+	wrong := newSecret("worker", secret.text+"x")
 	s := NewState(0, false, nil, nil).WithToken(1, NewToken(&jobpb.Token{
 		Id: "worker", Hash: secret.Hash(), OldHash: wrong.Hash(), OldUntilMs: 50, ExpiresMs: 100,
 	}))

@@ -180,9 +180,10 @@ func mayOperate(x *tx, _ *jobpb.Op, r *jobpb.Result) (bool, error) {
 
 // as calls do with a principal as the caller.
 func (x *tx) as(p auth.Principal, onJob auth.Verbs, r *jobpb.Result, do func() error) error {
-	c := caller{principal: p, onJob: onJob}
+	c := &x.callers
+	*c = caller{principal: p, onJob: onJob}
 	c.grants, c.denial = x.m.auth.GrantsOf(p, x.clock())
-	x.caller = &c
+	x.caller = c
 	err := do()
 	x.caller = nil
 	if c.denied != nil && x.replies {

@@ -36,7 +36,8 @@ type tx struct {
 	followed bool             // it is one of the primary's
 	toFollow *jobpb.FollowLog // of the present entry; nil: none
 
-	caller *caller // of the running operation; nil: it may do everything
+	caller  *caller // of the running operation; nil: it may do everything
+	callers caller  // what caller points to, so that an operation allocates none
 
 	replies           bool
 	namespacesChanged bool // namespaces were put or deleted

@@ -119,7 +119,7 @@ func TestTheClaimOfATokenThatIsNotAcceptedIsRecorded(t *testing.T) {
 		if secret.ID() != "" {
 			h.Set("Authorization", "Bearer "+secret.Text())
 		}
-		by, denial, err := c.Caller(t.Context(), h, cert, "10.0.0.1:5", false)
+		by, denial, err := c.Caller(t.Context(), Shown{Header: h, Certificate: cert, Remote: "10.0.0.1:5"}, false)
 		if err != nil {
 			r := &Request{Principal: by.Principal, Claimed: by.Claimed, Remote: "10.0.0.1:5", Via: "http", Call: "GET /v1/stats"}
 			c.Denied(NewContext(t.Context(), r), denial, auth.Read, "", false)

@@ -18,7 +18,7 @@ func TestACertificateStandsForItsToken(t *testing.T) {
 	source := newChanging(withToken(t, enforced(), "shop", "mail", "add"))
 	i := NewIdentity(source, func(context.Context) (uint64, error) { return source.Auth().Revision, nil })
 	caller := func(c Certificate, h http.Header) (Caller, auth.Denial, error) {
-		return i.Caller(t.Context(), h, c, "10.0.0.1:5", true)
+		return i.Caller(t.Context(), Shown{Header: h, Certificate: c, Remote: "10.0.0.1:5"}, true)
 	}
 	by, _, err := caller(certificateFor("shop"), nil)
 	require.NoError(t, err)

@@ -68,7 +68,23 @@ type requestKey struct{}
 
 // NewContext returns a context in which r causes what is done.
 func NewContext(ctx context.Context, r *Request) context.Context {
-	return auth.NewContext(context.WithValue(ctx, requestKey{}, r), r.Principal)
+	return &requestContext{Context: ctx, request: r}
+}
+
+// requestContext has two values in one allocation: a request, and its principal.
+type requestContext struct {
+	context.Context
+	request *Request
+}
+
+func (c *requestContext) Value(key any) any {
+	switch key.(type) {
+	case requestKey:
+		return c.request
+	case auth.ContextKey:
+		return &c.request.Principal
+	}
+	return c.Context.Value(key)
 }
 
 // State returns the state by which the next check decides.

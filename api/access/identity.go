@@ -188,15 +188,23 @@ type Caller struct {
 	Claimed     string      // the id in a token that is not accepted
 }
 
+// Shown is what a request shows of who makes it.
+type Shown struct {
+	Header      http.Header
+	Certificate Certificate // of its connection
+	Connection  *Connection // may be nil
+	Remote      string      // the client's address
+}
+
 // Caller returns who makes a request by its header, or by the certificate of its connection. An
 // error is for the client only in the mode that enforces, or where the verb admin is needed;
 // denial is its reason for metrics. ask allows to ask the leader for a token that is not known
 // here, for which the call waits.
-func (i *Identity) Caller(ctx context.Context, h http.Header, cert Certificate, remote string, ask bool) (by Caller, denial auth.Denial, err error) {
-	if i.source.Auth().Mode() == jobpb.AuthMode_AUTH_OFF && cert.TokenID == "" && len(h.Values("Authorization")) == 0 {
+func (i *Identity) Caller(ctx context.Context, s Shown, ask bool) (by Caller, denial auth.Denial, err error) {
+	if i.source.Auth().Mode() == jobpb.AuthMode_AUTH_OFF && s.Certificate.TokenID == "" && len(s.Header.Values("Authorization")) == 0 {
 		return Caller{}, auth.Allowed, nil
 	}
-	by, err = i.find(ctx, h, cert, remote, ask)
+	by, err = i.find(ctx, s, ask)
 	switch {
 	case err == nil:
 		return by, auth.Allowed, nil
@@ -214,19 +222,19 @@ func (i *Identity) Caller(ctx context.Context, h http.Header, cert Certificate, 
 }
 
 // find returns who makes a request; ErrNoToken if it names no token.
-func (i *Identity) find(ctx context.Context, h http.Header, cert Certificate, remote string, ask bool) (by Caller, err error) {
-	if cert.TokenID != "" {
-		if len(h.Values("Authorization")) > 0 {
+func (i *Identity) find(ctx context.Context, s Shown, ask bool) (by Caller, err error) {
+	if s.Certificate.TokenID != "" {
+		if len(s.Header.Values("Authorization")) > 0 {
 			return by, errTwoCredentials
 		}
-		by.Certificate = cert
-		by.Principal, err = i.OfCertificate(ctx, cert, remote, ask)
+		by.Certificate = s.Certificate
+		by.Principal, err = i.OfCertificate(ctx, s.Certificate, s.Remote, ask)
 		return by, err
 	}
-	if by.Secret, err = SecretOf(h); err != nil {
+	if by.Secret, err = s.Connection.secretOf(s.Header); err != nil {
 		return by, err
 	}
-	by.Principal, err = i.Of(ctx, by.Secret, remote, ask)
+	by.Principal, err = i.Of(ctx, by.Secret, s.Remote, ask)
 	return by, err
 }
 

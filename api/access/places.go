@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"tarry/job/jobpb"
 )
@@ -14,6 +15,8 @@ type Connection struct {
 	of      *usage
 	crowded bool // it is one too many
 	closed  bool
+
+	last atomic.Pointer[readSecret]
 }
 
 // take makes the connection one of u's, of which there may be most; 0: any number. With more set
