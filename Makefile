@@ -91,7 +91,7 @@ hunt: ## run each random test of the state machine with ROUNDS (200) new seeds, 
 	go test ./fsm -count=1 -timeout 4h -fsm.rounds $(ROUNDS)
 	go test ./cluster/powerloss -count=1 -timeout 4h -powerloss.seed $$(date +%s) -powerloss.rounds $(ROUNDS) -powerloss.bolt $(ROUNDS)
 
-soak: ## run faults, power losses, backups, restores and upgrades in turn for HOURS (2), with one page of results in .bin/soak; it can be interrupted and goes on
+soak: ## run faults, power losses, backups, restores, standbys and upgrades in turn for HOURS (2), with one page of results in .bin/soak; it can be interrupted and goes on
 	.ci/soak
 
 check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vulncheck

@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 	"cluster/statemachine": {"job", "auth", "fsm", "internal/hook"},
 	"cluster/backup":       {}, // a format of files, whatever is in them
 	// Files and a schedule; the node writes what is in them.
-	"cluster/backupschedule": {"internal/s3", "schedule", "cluster/backup", "cluster/diskspace", "internal/durable", "internal/sleep"},
+	"cluster/backupschedule": {"job", "internal/s3", "schedule", "cluster/backup", "cluster/diskspace", "internal/durable", "internal/sleep"},
 	// Files and keys, no nodes.
 	"cluster/membership/gossipkeys": {"internal/keyfile"},
 

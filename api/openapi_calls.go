@@ -140,7 +140,7 @@ var replies = map[string]string{
 	"Readiness":     "success:bool code? error? ready:bool reasons:[]string warnings:[]string leader",
 
 	"ScheduledBackups": "success:bool backups:[]ScheduledBackup nodes:[]NodeBackups",
-	"ScheduledBackup":  "name index:int planned_at:time taken_at?:time bytes:int verified:bool problem? nodes:[]string",
+	"ScheduledBackup":  "name index:int planned_at:time taken_at?:time bytes:int base? verified:bool problem? nodes:[]string",
 	"NodeBackups":      "id scheduled:bool more:int error?",
 
 	"Keyring":      "success:bool revision:int keys:[]string changed? current:int nodes:[]NodeKeys",

@@ -17,6 +17,7 @@ func (s *server) scheduledBackups(x *call) error {
 			w.timestamp("taken_at", b.Taken.UnixMilli())
 		}
 		w.number("bytes", uint64(b.Bytes))
+		w.textUnlessEmpty("base", b.Base)
 		w.boolean("verified", b.Problem == "")
 		w.textUnlessEmpty("problem", b.Problem)
 		w.texts("nodes", b.Nodes)

@@ -98,6 +98,7 @@ func parse(args []string, notes io.Writer) (config, error) {
 	f.StringVar(&c.binary, "binary", "", "`path` of a server; default: build one with -tags chaos")
 	f.StringVar(&c.dir, "dir", "", "`directory` for data, logs and the history, which is kept; default: a temporary one, kept unless nothing was found")
 	f.BoolVar(&c.tokens, "tokens", false, "the cluster checks tokens; clients make, rotate and revoke some, too")
+	f.StringVar(&c.recoverFrom, "recover-from", "", "what serves after the loss of the whole cluster at the end, and is drained and judged: `backup`, the last of many, restored, or standby, promoted; default: the cluster is not lost")
 	f.IntVar(&c.nodes, "nodes", 3, "nodes of the cluster")
 	f.StringVar(&c.network, "network", "auto", "auto, loopback or namespaces")
 	f.BoolVar(&c.json, "json", false, "print one JSON object")
@@ -109,6 +110,8 @@ func parse(args []string, notes io.Writer) (config, error) {
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case c.recoverFrom != "" && c.tokens:
+		return c, errors.New("--recover-from and --tokens exclude each other")
 	case c.duration <= 0 || c.nodes < 1:
 		return c, errors.New("--duration and --nodes must be positive")
 	}
@@ -118,7 +121,7 @@ func parse(args []string, notes io.Writer) (config, error) {
 // again is the command that repeats the run.
 func (c config) again() string {
 	parts := []string{"go run ./chaos", "--duration", c.duration.String(), "--seed", fmt.Sprint(c.seed), "--nodes", fmt.Sprint(c.nodes), "--network", c.network, "--trailing", fmt.Sprint(c.trailing)}
-	for _, p := range [][2]string{{"--faults", c.faults}, {"--log-store", c.logStores}, {"--mutant", c.mutant}, {"--binary", c.binary}} {
+	for _, p := range [][2]string{{"--faults", c.faults}, {"--log-store", c.logStores}, {"--mutant", c.mutant}, {"--binary", c.binary}, {"--recover-from", c.recoverFrom}} {
 		if p[1] != "" {
 			parts = append(parts, p[0], p[1])
 		}

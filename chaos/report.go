@@ -30,6 +30,8 @@ type report struct {
 	Skipped   int            `json:"skipped"` // faults that found no free node
 	Lacking   []string       `json:"lacking,omitempty"`
 	Failovers int            `json:"failovers"`
+	From      string         `json:"recovered_from,omitempty"` // what served after the loss of the cluster
+	How       string         `json:"recovery,omitempty"`       // what became of that under faults
 
 	history.Report
 
@@ -120,6 +122,9 @@ func (r *report) text() string {
 		line("seen by faults", "%s", tally(r.Figures))
 	}
 	line("failovers", "%d", r.Failovers)
+	if r.From != "" {
+		line("recovered from "+r.From, "%s", r.How)
+	}
 	line("operations", "%d (%s)", r.Ops, r.Kinds())
 	line("jobs", "%d acknowledged, %d more came out though their add was never acknowledged", r.Jobs, r.Recovered)
 	line("unknown outcomes", "%d", r.Unknowns())

@@ -21,22 +21,23 @@ import (
 
 // config is what the command line says.
 type config struct {
-	duration  time.Duration
-	seed      uint64
-	faults    string // names with commas; empty: the whole mix; none: no faults
-	logStores string // names with commas, which the nodes take in turn; empty: the server's default
-	trailing  int    // entries of the Raft log kept behind a snapshot; 0: as many as the server likes
-	mutant    string // a defect of the server to switch on, which the judge must find
-	binary    string // empty: build one
-	next      string // of the next release; built with the other
-	dir       string // empty: a temporary one
-	keep      bool   // the history also when nothing was found
-	nodes     int
-	tokens    bool   // the cluster checks clients' tokens
-	network   string // auto, loopback or namespaces
-	json      bool
-	drain     time.Duration // longest time for the drain and the comparison of states
-	maxGap    time.Duration // longest accepted time without a write after a heal
+	duration    time.Duration
+	seed        uint64
+	faults      string // names with commas; empty: the whole mix; none: no faults
+	logStores   string // names with commas, which the nodes take in turn; empty: the server's default
+	trailing    int    // entries of the Raft log kept behind a snapshot; 0: as many as the server likes
+	mutant      string // a defect of the server to switch on, which the judge must find
+	binary      string // empty: build one
+	next        string // of the next release; built with the other
+	dir         string // empty: a temporary one
+	keep        bool   // the history also when nothing was found
+	nodes       int
+	tokens      bool   // the cluster checks clients' tokens
+	recoverFrom string // backup or standby: what serves after the loss of the cluster at the end; empty: it is not lost
+	network     string // auto, loopback or namespaces
+	json        bool
+	drain       time.Duration // longest time for the drain and the comparison of states
+	maxGap      time.Duration // longest accepted time without a write after a heal
 }
 
 // clockBound is how far clocks may be apart: all are one machine's, so it covers
@@ -57,6 +58,8 @@ type run struct {
 	log         *slog.Logger
 	environment *environment
 	cluster     *localcluster.Cluster
+	serving     *localcluster.Cluster // the cluster; or, at the end, its successor
+	successor   successor             // nil if the cluster is not lost
 	inject      *injector
 	load        workload.Config
 	report      *report
@@ -118,6 +121,13 @@ func (r *run) inEnvironment(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
+	r.serving = r.cluster
+	if r.successor, err = newSuccessor(r, posts.Addr().String()); err != nil {
+		return err
+	}
+	if r.successor != nil {
+		defer func() { err = errors.Join(err, r.successor.stop()) }()
+	}
 	if r.logStores != "" {
 		stores := strings.Split(r.logStores, ",")
 		for i, n := range r.cluster.Nodes() {
@@ -144,8 +154,13 @@ func (r *run) inEnvironment(ctx context.Context) (err error) {
 		cluster: r.cluster, schedule: newSchedule(r.seed, faults), recorder: recorder, log: r.log, dir: r.dir,
 		prepare: r.environment.prepare, claimed: fault.NewClaimedNodes(), counts: map[string]int{}, figures: map[string]int{},
 	}
+	if r.successor != nil {
+		if err := r.successor.begin(ctx); err != nil {
+			return fmt.Errorf("prepare what the cluster is recovered from: %w", err)
+		}
+	}
 	from := recorder.Now()
-	if err := r.loadAndInject(ctx); err != nil {
+	if err := r.followed(ctx, func() error { return r.loadAndInject(ctx) }); err != nil {
 		return err
 	}
 	to := recorder.Now()
@@ -204,12 +219,24 @@ func (r *run) loadAndInject(ctx context.Context) error {
 func (r *run) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.drain)
 	defer cancel()
+	if r.successor != nil {
+		err := r.replace(ctx)
+		r.report.From, r.report.How = r.recoverFrom, r.successor.summary()
+		if errors.Is(err, errBroken) {
+			r.report.Violate(r.recoverFrom, "", "%v", err)
+			return
+		}
+		if err != nil {
+			r.report.undecided("the cluster was not recovered: %v", err)
+			return
+		}
+	}
 	r.log.Info("draining")
 	if err := workload.Drain(ctx, r.load); err != nil {
 		r.report.undecided("the drain did not end: %v", err)
 		return
 	}
-	r.report.verify(verifyStates(ctx, r.cluster))
+	r.report.verify(verifyStates(ctx, r.serving))
 }
 
 // judge checks the history and fills the report in.
@@ -240,13 +267,7 @@ const historyFile = "history.jsonl"
 // loadOf is the mix of clients.
 func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) workload.Config {
 	return workload.Config{
-		Nodes: func() []workload.Node {
-			var nodes []workload.Node
-			for _, n := range c.Nodes() {
-				nodes = append(nodes, workload.Node{HTTP: n.HTTP, Beanstalk: n.Beanstalk})
-			}
-			return nodes
-		},
+		Nodes:    nodesOf(c),
 		Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"}, Tubes: []string{"parcels", "letters"}, Edited: []string{"drafts", "orders"},
 		Limited: map[string]history.Limits{
 			"imports": {Pending: 15, Reserved: 3}, "calls": {Pending: 12, Rate: 20, Burst: 3}, "receipts": {Retain: 3600},
@@ -257,5 +278,15 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 		Pushed:    map[string]history.Limits{workload.OwnURLs: {Push: true, Retain: 3600}, "webhooks": {Push: true, Retain: 3600, Reserved: 3}},
 		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Readers: 2, Pinned: 48, Editors: 4, Movers: 1, Limiteds: 5, Pausers: 1, PushProducers: 2, TubeProducers: 2, TubeConsumers: 10,
 		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
+	}
+}
+
+// nodesOf returns the nodes of a cluster as clients know them.
+func nodesOf(c *localcluster.Cluster) func() []workload.Node {
+	return func() (nodes []workload.Node) {
+		for _, n := range c.Nodes() {
+			nodes = append(nodes, workload.Node{HTTP: n.HTTP, Beanstalk: n.Beanstalk})
+		}
+		return nodes
 	}
 }

@@ -18,7 +18,9 @@ type ScheduledBackup struct {
 	PlannedAt time.Time `json:"planned_at"`
 	TakenAt   time.Time `json:"taken_at,omitzero"` // zero: its header cannot be read
 	Bytes     int64     `json:"bytes"`
-	// Verified: it was read back when it was made, and still has its beginning and its end.
+	Base      string    `json:"base,omitempty"` // the file that it builds on; empty: it is whole, or its header cannot be read
+	// Verified: it was read back when it was made, and still has its beginning and its end, as
+	// have those that it builds on.
 	Verified bool     `json:"verified"`
 	Problem  string   `json:"problem,omitempty"` // why it is not verified
 	Nodes    []string `json:"nodes"`

@@ -128,6 +128,7 @@ type Backups struct {
 	Dir       string              // where, unless there is a Bucket
 	Bucket    *s3.Bucket          // the same; nil: in Dir. The node closes it
 	Keep      int                 // how many backups; at least 1
+	FullEvery int                 // every so many backups one is whole; 1: all
 	Rate      int64               // bytes a second; 0: without limit
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"tarry/cluster/backupschedule"
 	"tarry/cluster/membership"
+	"tarry/cluster/recovery"
 	"tarry/job"
 )
 
@@ -18,9 +19,9 @@ func (n *Node) newBackups() *backupschedule.Scheduler {
 		return nil
 	}
 	return backupschedule.New(backupschedule.Config{
-		Timetable: b.Timetable, Dir: b.Dir, Bucket: b.Bucket, Keep: b.Keep, Rate: b.Rate,
+		Timetable: b.Timetable, Dir: b.Dir, Bucket: b.Bucket, Keep: b.Keep, FullEvery: b.FullEvery, Rate: b.Rate,
 		NodeID: n.cfg.NodeID, Incarnation: strings.TrimPrefix(n.data.ServerID(), n.cfg.NodeID+"."), ClusterID: n.clusterID,
-		Leads: n.leads, Others: func() ([]int64, bool) { return n.members.OtherBackups() }, Now: n.shard.Now, Write: n.writeScheduledBackup,
+		Leads: n.leads, Others: func() ([]int64, bool) { return n.members.OtherBackups() }, Now: n.shard.Now, Write: n.writeScheduledBackup, BaseOf: recovery.BaseOf,
 		DataDir: n.cfg.DataDir, LowWater: func() uint64 { return n.disk.State().Mark }, Logger: n.log,
 	})
 }
@@ -52,21 +53,26 @@ func (n *Node) listBackups() func() (files []job.ScheduledBackup, more int, prob
 		l := n.backups.Listing()
 		for _, f := range l.Files {
 			files = append(files, job.ScheduledBackup{
-				Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.Instant), Taken: f.Taken, Bytes: f.Bytes, Problem: f.Problem,
+				Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.Instant), Taken: f.Taken, Bytes: f.Bytes, Base: f.Base, Problem: f.Problem,
 			})
 		}
 		return files, l.More, l.Error
 	}
 }
 
-// writeScheduledBackup waits for a backup that somebody else makes of this node.
-func (n *Node) writeScheduledBackup(ctx context.Context, to io.Writer) error {
+// writeScheduledBackup waits for a backup that somebody else makes of this node. It is whole if
+// base is of another store, or has more than this node.
+func (n *Node) writeScheduledBackup(ctx context.Context, to io.Writer, base *backupschedule.Base) error {
 	select {
 	case n.backingUp <- struct{}{}:
 		defer func() { <-n.backingUp }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	_, _, err := n.writeBackup(ctx, to, job.BackupOptions{Rate: n.cfg.Backups.Rate})
+	o := job.BackupOptions{Rate: n.cfg.Backups.Rate}
+	if base != nil && base.Index <= n.shard.machine.Applied().Index {
+		o.Base = base.BackupBase
+	}
+	_, _, err := n.writeBackup(ctx, to, o)
 	return err
 }

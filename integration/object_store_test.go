@@ -108,7 +108,7 @@ func TestScheduledBackupsInAnObjectStore(t *testing.T) {
 	const foreign = "tarry-20200101T000000Z-000000000001.backup"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, foreign), []byte("not of this cluster"), 0o600))
 
-	c := startCluster(t, 3, append(store.flags(), "--backup-schedule", "@every 1s", "--backup-dir", place, "--backup-keep", "3")...)
+	c := startCluster(t, 3, append(store.flags(), "--backup-schedule", "@every 1s", "--backup-dir", place, "--backup-keep", "3", "--backup-full-every", "4")...)
 	last := c.awaitBackup(dir, filepath.Join(dir, foreign))
 	c.killLeader()
 	last = c.awaitBackup(dir, last)
@@ -122,7 +122,8 @@ func TestScheduledBackupsInAnObjectStore(t *testing.T) {
 	})
 	c.tarry("add", "--topic", "t", "--id", "the-last-one", "--delay", "1h", "x")
 	store.start()
-	c.awaitBackup(dir, c.awaitBackup(dir, last)) // the second one began after the add
+	last = c.awaitBackup(dir, last)
+	chained := c.awaitIncremental(dir, last) // it began after the add
 
 	for _, n := range c.Nodes() {
 		require.NoError(t, n.Terminate(t.Context()))
@@ -130,9 +131,10 @@ func TestScheduledBackupsInAnObjectStore(t *testing.T) {
 	complete, partial := backups(t, dir)
 	require.Empty(t, partial)
 	require.FileExists(t, filepath.Join(dir, foreign), "what is not of this cluster stays")
-	require.LessOrEqual(t, len(complete), 1+3+1, "one is removed after the next is complete")
+	require.LessOrEqual(t, len(complete), 1+3+4, "one is removed after the next is complete and nothing builds on it")
 
-	newest := place + "/" + filepath.Base(complete[len(complete)-1])
+	newest := place + "/" + filepath.Base(chained)
+	require.Regexp(t, "(?m)^base: +"+place+"/tarry-.*, whole, ", c.tarry(append(store.flags(), "backup", "inspect", newest)...))
 	require.Contains(t, c.tarry(append(store.flags(), "backup", "verify", newest)...), "every record was read")
 	c.wipe(c.Nodes()...)
 	first := c.Nodes()[0]

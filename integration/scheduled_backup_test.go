@@ -54,13 +54,25 @@ func (c *cluster) awaitBackup(dir, newerThan string) (newest string) {
 	return newest
 }
 
-// A node that makes a backup each second is killed again and again, and goes on. Its newest
+// awaitIncremental returns the newest backup, once that is newer than another and incremental.
+func (c *cluster) awaitIncremental(dir, newerThan string) (newest string) {
+	c.t.Helper()
+	for {
+		newest = c.awaitBackup(dir, newerThan)
+		if strings.Contains(c.tarry("backup", "inspect", newest), "\nbase:  ") {
+			return newest
+		}
+		newerThan = newest
+	}
+}
+
+// A node that makes a backup each second, and of three one whole, is killed again and again, and goes on. Its newest
 // backup has everything that was acknowledged before, and can be restored.
 func TestScheduledBackupsSurviveKillsAndAreRestored(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "backups")
-	const keep = 4
-	c := startCluster(t, 1, "--backup-schedule", "@every 1s", "--backup-dir", dir, "--backup-keep", fmt.Sprint(keep), "--backup-rate", "0")
+	const keep, fullEvery = 4, 3
+	c := startCluster(t, 1, "--backup-schedule", "@every 1s", "--backup-dir", dir, "--backup-keep", fmt.Sprint(keep), "--backup-full-every", fmt.Sprint(fullEvery), "--backup-rate", "0")
 	node := c.Nodes()[0]
 	last := c.awaitBackup(dir, "")
 	for range 3 {
@@ -74,16 +86,20 @@ func TestScheduledBackupsSurviveKillsAndAreRestored(t *testing.T) {
 	c.tarry("add", "--topic", "t", "--id", "the-last-one", "--delay", "1h", "x")
 	last = c.awaitBackup(dir, last)
 	last = c.awaitBackup(dir, last) // this one began after the add
+	c.awaitIncremental(dir, last)   // and what it builds on is there
 	complete, partial := backups(t, dir)
-	require.LessOrEqual(t, len(complete), keep+1, "one is removed after the next is complete")
+	require.LessOrEqual(t, len(complete), keep+fullEvery, "one is removed after the next is complete and nothing builds on it")
 	require.LessOrEqual(t, len(partial), 1)
 	require.Contains(t, c.tarry("cluster", "events"), "a scheduled backup is complete")
+	require.Contains(t, c.tarry("backup", "list"), "incremental")
 	require.NoError(t, node.Terminate(t.Context()))
 	complete, partial = backups(t, dir)
 	require.Empty(t, partial, "a stop leaves nothing half done")
 
+	for _, file := range complete {
+		require.Contains(t, c.tarry("backup", "verify", file), "every record was read")
+	}
 	newest := complete[len(complete)-1]
-	require.Contains(t, c.tarry("backup", "verify", newest), "every record was read")
 	c.wipe(node)
 	t.Log(c.tarry("restore", newest, "--data-dir", node.DataDir(), "--node-id", node.ID))
 	c.start(node)
@@ -102,12 +118,13 @@ func TestScheduledBackupsSurviveKillsAndAreRestored(t *testing.T) {
 func TestScheduledBackupsGoOnWithTheNextLeader(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "backups")
-	c := startCluster(t, 3, "--backup-schedule", "@every 1s", "--backup-dir", dir, "--backup-keep", "10")
-	last := c.awaitBackup(dir, "")
+	c := startCluster(t, 3, "--backup-schedule", "@every 1s", "--backup-dir", dir, "--backup-keep", "10", "--backup-full-every", "5")
+	last := c.awaitIncremental(dir, "")
 	for range 2 {
 		c.killLeader()
-		last = c.awaitBackup(dir, last)
+		last = c.awaitIncremental(dir, last)
 	}
+	require.Contains(t, c.tarry("cluster", "events"), "a scheduled backup is whole before its turn")
 	c.tarry("add", "--topic", "t", "--id", "the-last-one", "--delay", "1h", "x")
 	last = c.awaitBackup(dir, c.awaitBackup(dir, last))
 	require.Regexp(t, "jobs: +1 in 1 topics", c.tarry("backup", "verify", last))

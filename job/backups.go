@@ -23,6 +23,7 @@ type ScheduledBackup struct {
 	Instant time.Time // of the schedule
 	Taken   time.Time // by the clock of the node that made it; zero: its header cannot be read
 	Bytes   int64
+	Base    string   // the file that it builds on; empty: it is whole, or its header cannot be read
 	Problem string   // why it cannot be restored; empty: none is known, and it was read back when it was made
 	Nodes   []string // in whose directory it is
 }

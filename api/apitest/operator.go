@@ -242,7 +242,7 @@ func (o *Operator) ScheduledBackups(context.Context) job.ScheduledBackups {
 	at := time.UnixMilli(1_700_000_000_000)
 	return job.ScheduledBackups{
 		Backups: []job.ScheduledBackup{
-			{Name: "tarry-20231114T221300Z-000000000042.backup", Index: 42, Instant: at.Add(-20 * time.Second), Taken: at.Add(-19 * time.Second), Bytes: 48_213, Nodes: []string{"n1", "n2"}},
+			{Name: "tarry-20231114T221300Z-000000000042.backup", Index: 42, Instant: at.Add(-20 * time.Second), Taken: at.Add(-19 * time.Second), Bytes: 48_213, Base: "tarry-20231113T221300Z-000000000031.backup", Nodes: []string{"n1", "n2"}},
 			{Name: "tarry-20231113T221300Z-000000000017.backup", Index: 17, Instant: at.Add(-24*time.Hour - 20*time.Second), Bytes: 512, Problem: "the backup is damaged: it ends early, as after an interrupted copy", Nodes: []string{"n2"}},
 		},
 		Nodes: []job.NodeBackups{{ID: "n1", Scheduled: true}, {ID: "n2", Scheduled: true, More: 3}, {ID: "n3", Error: "it does not reply"}},

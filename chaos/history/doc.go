@@ -18,8 +18,8 @@
 //   - an order of the calls on each job that explains every answer, searched for
 //     by Porcupine (job_model.go, job_model_change.go, sweep.go, kick.go). What it finds is called "life".
 //
-// Clients cannot see whether all nodes have one state (I9), which the chaos command asks
-// the nodes, or whether an acknowledged write is on the disks of a majority (I11), which
+// Clients cannot see whether all nodes have one state (I9) or a complete backup can be verified
+// ("backup"), which the chaos command asks the nodes, or whether an acknowledged write is on the disks of a majority (I11), which
 // the tests of power loss check.
 //
 // It knows only what clients saw. It imports no package of the server, so it cannot

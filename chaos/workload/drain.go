@@ -19,7 +19,7 @@ func Drain(ctx context.Context, c Config) error {
 	d := &drainer{caller: newCaller(c.clients(), c), topics: slices.Concat(c.consumed(), c.Tubes), pushed: c.pushed()}
 	defer d.close()
 	if c.Target != nil {
-		c.Target.calm.Store(true)
+		c.Target.Calm()
 	}
 	for _, p := range c.plans() {
 		if err := d.unschedule(ctx, c.Scheduled, p); err != nil {
@@ -33,6 +33,31 @@ func Drain(ctx context.Context, c Config) error {
 		}
 		if !sleep.For(ctx, retryPause) {
 			return errors.Join(fmt.Errorf("%d jobs remain at the end of the drain", left), err)
+		}
+	}
+}
+
+// AwaitIdle returns when no job of the load is reserved and none will be posted, so that the cluster
+// does nothing that clients or the target see. Clients have ended, and the target is calm. All
+// nodes should be up.
+func AwaitIdle(ctx context.Context, c Config) error {
+	d := &drainer{caller: newCaller(c.clients(), c)}
+	defer d.close()
+	for {
+		var busy uint64
+		var err error
+		for _, topic := range c.topics() {
+			a, failed := d.counts(ctx, topic)
+			if busy += a.Reserved; slices.Contains(c.pushed(), topic) {
+				busy += a.Delayed + a.Ready
+			}
+			err = errors.Join(err, failed)
+		}
+		if err == nil && busy == 0 {
+			return nil
+		}
+		if !sleep.For(ctx, retryPause) {
+			return errors.Join(fmt.Errorf("%d jobs are still reserved or to be posted", busy), err)
 		}
 	}
 }

@@ -221,3 +221,6 @@ func signed(h http.Header, body []byte) bool {
 	given, err := hex.DecodeString(strings.TrimPrefix(h.Get("Tarry-Signature"), "v1="))
 	return err == nil && strings.HasPrefix(h.Get("Tarry-Signature"), "v1=") && hmac.Equal(given, mac.Sum(nil))
 }
+
+// Calm makes the target accept every post from now on.
+func (t *Target) Calm() { t.calm.Store(true) }

@@ -59,6 +59,10 @@ func (b *bucket) list(ctx context.Context) ([]File, error) {
 	}), ctx.Err()
 }
 
+func (b *bucket) open(ctx context.Context, f *File, read func(io.ReaderAt) error) error {
+	return read(b.ReaderAt(ctx, f.Name, f.Bytes))
+}
+
 // create uploads a backup while write writes it, and reads it back.
 func (b *bucket) create(ctx context.Context, instantMS int64, write func(context.Context, io.Writer) error) (made File, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -77,15 +81,15 @@ func (b *bucket) create(ctx context.Context, instantMS int64, write func(context
 	}
 	header := r.Header
 	r.Close()
-	made = File{Name: fileName(instantMS, header.Index), Instant: instantMS, Index: header.Index, Taken: header.Taken()}
-	if there, err := b.Has(ctx, made.Name); err != nil || there {
-		return File{}, errors.Join(fmt.Errorf("%s has %s already", b, made.Name), err)
+	name := fileName(instantMS, header.Index)
+	if there, err := b.Has(ctx, name); err != nil || there {
+		return File{}, errors.Join(fmt.Errorf("%s has %s already", b, name), err)
 	}
-	if _, err := b.Put(ctx, made.Name, io.MultiReader(&begun, from), header.StateBytes); err != nil {
+	if _, err := b.Put(ctx, name, io.MultiReader(&begun, from), header.StateBytes); err != nil {
 		return File{}, err
 	}
-	if made.Bytes, err = b.readBack(ctx, made.Name, header.Index); err != nil {
-		return File{}, errors.Join(fmt.Errorf("read it back: %w", err), b.undo(ctx, made.Name))
+	if made, err = b.readBack(ctx, name, instantMS, header.Index); err != nil {
+		return File{}, errors.Join(fmt.Errorf("read it back: %w", err), b.undo(ctx, name))
 	}
 	return made, nil
 }
@@ -97,16 +101,16 @@ func (b *bucket) undo(ctx context.Context, name string) error {
 	return b.Remove(ctx, name)
 }
 
-func (b *bucket) readBack(ctx context.Context, name string, index uint64) (size int64, err error) {
+func (b *bucket) readBack(ctx context.Context, name string, instantMS int64, index uint64) (File, error) {
 	body, err := b.Get(ctx, name)
 	if err != nil {
-		return 0, err
+		return File{}, err
 	}
-	h, size, err := b.all(ctx, body)
-	if err == nil && h.Index != index {
-		err = fmt.Errorf("it has index %d and not %d", h.Index, index)
+	made, err := b.all(ctx, body, instantMS)
+	if err == nil && made.Index != index {
+		err = fmt.Errorf("it has index %d and not %d", made.Index, index)
 	}
-	return size, errors.Join(err, body.Close())
+	return made, errors.Join(err, body.Close())
 }
 
 func (b *bucket) remove(ctx context.Context, name string) error { return b.Remove(ctx, name) }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tarry/cluster/backup"
 	"tarry/cluster/diskspace"
 	"tarry/internal/durable"
 )
@@ -95,13 +94,19 @@ func (d *directory) list(context.Context) ([]File, error) {
 			found = append(found, stored{e.Name(), info.Size(), info.ModTime().String()})
 		}
 	}
-	return d.files(found, func(s stored, read func(io.ReaderAt) error) error {
-		f, err := os.Open(filepath.Join(d.path, s.name))
-		if err != nil {
-			return err
-		}
-		return errors.Join(read(f), f.Close())
-	}), nil
+	return d.files(found, func(s stored, read func(io.ReaderAt) error) error { return d.read(s.name, read) }), nil
+}
+
+func (d *directory) open(_ context.Context, f *File, read func(io.ReaderAt) error) error {
+	return d.read(f.Name, read)
+}
+
+func (d *directory) read(name string, read func(io.ReaderAt) error) error {
+	f, err := os.Open(filepath.Join(d.path, name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(read(f), f.Close())
 }
 
 // create makes a backup that write writes. It has its name when it is complete, synced and was
@@ -122,11 +127,9 @@ func (d *directory) create(ctx context.Context, instantMS int64, write func(cont
 	if err = errors.Join(err, f.Close()); err != nil {
 		return File{}, err
 	}
-	h, size, err := d.readBack(ctx, f.Name())
-	if err != nil {
+	if made, err = d.readBack(ctx, f.Name(), instantMS); err != nil {
 		return File{}, fmt.Errorf("read it back: %w", err)
 	}
-	made = File{Name: fileName(instantMS, h.Index), Instant: instantMS, Index: h.Index, Taken: h.Taken(), Bytes: size}
 	path := filepath.Join(d.path, made.Name)
 	// A rename replaces. Between this check and the rename only a leader that is cut off could
 	// make a file of this name: a backup of the same instant, at the same entry.
@@ -142,14 +145,14 @@ func (d *directory) create(ctx context.Context, instantMS int64, write func(cont
 	return made, nil
 }
 
-func (d *directory) readBack(ctx context.Context, path string) (h backup.Header, size int64, err error) {
+func (d *directory) readBack(ctx context.Context, path string, instantMS int64) (File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return h, 0, err
+		return File{}, err
 	}
 	defer f.Close()
 	defer dropCache(f)
-	return d.all(ctx, f)
+	return d.all(ctx, f, instantMS)
 }
 
 // remove implements place.

@@ -27,6 +27,8 @@ type place interface {
 	// cannot be read, the newest first. Their order is that of the log, whatever the clocks of
 	// the nodes that made them were.
 	list(ctx context.Context) ([]File, error)
+	// open calls read with a file of the list.
+	open(ctx context.Context, f *File, read func(io.ReaderAt) error) error
 	// create makes a backup that write writes.
 	create(ctx context.Context, instantMS int64, write func(context.Context, io.Writer) error) (File, error)
 	remove(ctx context.Context, name string) error
@@ -39,7 +41,19 @@ type File struct {
 	Index   uint64
 	Taken   time.Time // zero: the header cannot be read
 	Bytes   int64
-	Problem string // why it cannot be restored; empty: its beginning and its end are as they were
+	NodeID  string // that made it
+	ID      string // of the file; empty: it is damaged
+	BaseID  string // of the file that it builds on; empty: it is whole
+	Base    string // the name of that
+	Problem string // why it cannot be restored; empty: its beginning and its end are as they were, and its bases are there
+}
+
+// fileOf describes a backup by its header.
+func fileOf(instantMS int64, h *backup.Header) File {
+	return File{
+		Name: fileName(instantMS, h.Index), Instant: instantMS, Index: h.Index, Taken: h.Taken(),
+		NodeID: h.NodeID, BaseID: h.BaseID, Base: h.BaseName,
+	}
 }
 
 // unreadable reports whether nothing is known of a file but its name.
@@ -118,6 +132,7 @@ func (d *reading) files(found []stored, open func(s stored, read func(io.ReaderA
 	slices.SortFunc(list, func(a, b File) int {
 		return cmp.Or(cmp.Compare(b.Index, a.Index), cmp.Compare(b.Instant, a.Instant))
 	})
+	link(list)
 	return list
 }
 
@@ -138,26 +153,32 @@ func readEnds(s stored, f io.ReaderAt) (knownFile, error) {
 	if err != nil || index != r.Header.Index {
 		return knownFile{}, fmt.Errorf("%s has index %d", s.name, r.Header.Index)
 	}
-	file := File{Name: s.name, Instant: instant, Index: index, Taken: r.Header.Taken(), Bytes: s.size}
-	if err := backup.CheckEnd(f, s.size, &r.Header); err != nil {
+	file := fileOf(instant, &r.Header)
+	file.Name, file.Bytes = s.name, s.size
+	if err = backup.CheckEnd(f, s.size, &r.Header); err == nil {
+		file.ID, err = backup.ReadID(f, s.size)
+	}
+	if err != nil {
 		file.Problem = oneLine(err)
 	}
 	return knownFile{stored: s, cluster: r.Header.ClusterID, file: file}, nil
 }
 
-// all reads the whole of a backup and checks all its checksums.
-func (d *reading) all(ctx context.Context, f io.Reader) (h backup.Header, size int64, err error) {
+// all reads the whole of a backup, checks all its checksums, and describes it.
+func (d *reading) all(ctx context.Context, f io.Reader, instantMS int64) (File, error) {
 	from := &pacedReader{ctx: ctx, from: f, rate: d.rate, began: time.Now()}
 	r, err := backup.NewReader(from)
 	if err != nil {
-		return h, 0, err
+		return File{}, err
 	}
 	defer r.Close()
 	if r.Header.ClusterID != d.clusterID() {
-		return h, 0, errors.New("the cluster has another id now")
+		return File{}, errors.New("the cluster has another id now")
 	}
 	_, err = io.Copy(io.Discard, r)
-	return r.Header, from.read, err
+	file := fileOf(instantMS, &r.Header)
+	file.ID, file.Bytes = r.ID(), from.read
+	return file, err
 }
 
 // readable are the files of a list whose headers can be read.
@@ -165,11 +186,13 @@ func readable(list []File, err error) ([]File, error) {
 	return slices.DeleteFunc(list, func(f File) bool { return f.unreadable() }), err
 }
 
-// prune removes what is too much of a list, but never the file that must stay.
+// prune removes what is too much of a list, but never the file that must stay, nor one on which
+// a file builds that stays.
 func prune(ctx context.Context, p place, list []File, keep int, stays string) (removed []File, err error) {
 	var errs []error
-	for _, f := range list[min(keep, len(list)):] {
-		if f.Name == stays {
+	stay := kept(list, keep, stays)
+	for _, f := range list {
+		if stay[f.Name] {
 			continue
 		}
 		if err := p.remove(ctx, f.Name); err != nil {

@@ -1,6 +1,7 @@
 package backupschedule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,8 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"tarry/cluster/backup"
 	"tarry/internal/s3"
 	"tarry/internal/sleep"
+	"tarry/job"
 	"tarry/schedule"
 )
 
@@ -34,6 +37,7 @@ type Config struct {
 	Dir       string              // where backups are, unless there is a Bucket
 	Bucket    *s3.Bucket          // the same; nil: in Dir
 	Keep      int                 // backups; at least 1
+	FullEvery int                 // every so many backups one is whole, the others are incremental; 1: all are whole
 	Rate      int64               // bytes a second; 0: without limit
 
 	NodeID      string
@@ -45,8 +49,11 @@ type Config struct {
 	// whether all of them that are alive have reported since this one leads.
 	Others func() (instants []int64, all bool)
 	Now    func() time.Time // the queue's clock
-	// Write writes a backup.
-	Write func(ctx context.Context, to io.Writer) error
+	// Write writes a backup. If it can, it leaves out what base has; nil: it is whole.
+	Write func(ctx context.Context, to io.Writer, base *Base) error
+	// BaseOf reads from the beginning of a backup what one that builds on it may leave out. The
+	// file has an id and a name. nil if FullEvery is 1.
+	BaseOf func(r *backup.Reader, id, name string) (*job.BackupBase, error)
 	// DataDir is the node's, LowWater the low-water mark of its disk in bytes.
 	DataDir  string
 	LowWater func() uint64
@@ -227,12 +234,12 @@ func (s *Scheduler) makeOnce(ctx context.Context, instant, now int64) error {
 		}
 	}
 	s.prune(ctx, list, "") // first, for the room; it matters if fewer are to be kept than before
-	made, err := s.at.create(ctx, instant, s.cfg.Write)
+	made, err := s.create(ctx, instant, list)
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	s.cfg.Logger.Info("a scheduled backup is complete", "file", made.Name, "index", made.Index, "bytes", made.Bytes, "took", took.Round(time.Millisecond))
+	s.cfg.Logger.Info("a scheduled backup is complete", "file", made.Name, "index", made.Index, "bytes", made.Bytes, "took", took.Round(time.Millisecond), "base", cmp.Or(made.Base, "none"))
 	s.change(func(st *status) {
 		st.trouble, st.dueSince, st.last, st.took = "", time.Time{}, made, took
 		st.completed++
@@ -241,6 +248,22 @@ func (s *Scheduler) makeOnce(ctx context.Context, instant, now int64) error {
 		s.prune(ctx, list, made.Name)
 	}
 	return nil
+}
+
+// create makes the backup of an instant, on the newest of a list if it can.
+func (s *Scheduler) create(ctx context.Context, instant int64, list []File) (File, error) {
+	base, because := s.base(ctx, list)
+	made, err := s.at.create(ctx, instant, func(ctx context.Context, to io.Writer) error { return s.cfg.Write(ctx, to, base) })
+	if err != nil {
+		return File{}, err
+	}
+	if base != nil && made.BaseID == "" {
+		because = s.turnedWhole(&list[0])
+	}
+	if because != "" {
+		s.cfg.Logger.Info("a scheduled backup is whole before its turn", "file", made.Name, "because", because)
+	}
+	return made, nil
 }
 
 func (s *Scheduler) prune(ctx context.Context, list []File, stays string) {

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tarry/cluster/backup"
+	"tarry/job"
 	"tarry/job/jobpb"
 	"tarry/schedule"
 )
@@ -33,6 +34,7 @@ type fakeNode struct {
 	dir     string
 	cluster string
 	ahead   time.Duration // its clock
+	store   string        // the id of its store
 
 	mu      sync.Mutex
 	leads   bool
@@ -45,14 +47,14 @@ type fakeNode struct {
 func newFakeNode(t *testing.T, dir, spec string, keep int) *fakeNode {
 	table, err := schedule.New(&jobpb.Schedule{Spec: spec, Zone: "UTC"}, 0)
 	require.NoError(t, err)
-	n := &fakeNode{t: t, dir: dir, cluster: "c1", changed: make(chan struct{}), index: 100}
+	n := &fakeNode{t: t, dir: dir, cluster: "c1", changed: make(chan struct{}), index: 100, store: "store 1"}
 	n.others = func() ([]int64, bool) { return nil, true }
 	n.s = New(Config{
 		Timetable: table, Dir: dir, Keep: keep, NodeID: "n1", Incarnation: "00000000000000aa",
 		ClusterID: func() string { return n.cluster }, Leads: n.leader,
 		Others: func() ([]int64, bool) { return n.others() },
 		Now:    func() time.Time { return time.Now().Add(n.ahead) },
-		Write:  n.write, DataDir: "/nowhere", LowWater: func() uint64 { return 0 },
+		Write:  n.write, BaseOf: baseOf, FullEvery: 1, DataDir: "/nowhere", LowWater: func() uint64 { return 0 },
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	return n
@@ -91,25 +93,39 @@ func (n *fakeNode) fails(with func(io.Writer) error) {
 	n.fault = with
 }
 
-func (n *fakeNode) write(_ context.Context, to io.Writer) error {
+func (n *fakeNode) write(_ context.Context, to io.Writer, base *Base) error {
 	n.mu.Lock()
 	fault := n.fault
 	n.index++
-	index := n.index
+	h := backup.Header{ClusterID: n.cluster, NodeID: n.s.cfg.NodeID, Index: n.index}
+	store := n.store
 	n.mu.Unlock()
 	if fault != nil {
 		return fault(to)
 	}
-	_, err := to.Write(backupOf(n.t, n.cluster, index))
+	if base != nil && base.Store == store {
+		h.BaseID, h.BaseName, h.BaseTakenMS = base.ID, base.Name, base.TakenMS
+	}
+	_, err := to.Write(backupWith(n.t, h, store))
 	return err
 }
 
+// baseOf reads the id of the store, which is all of the state in a backup of a fakeNode.
+func baseOf(r *backup.Reader, id, name string) (*job.BackupBase, error) {
+	store, err := io.ReadAll(r)
+	return &job.BackupBase{ID: id, Name: name, TakenMS: r.Header.TakenMS, Store: string(store)}, err
+}
+
 func backupOf(t *testing.T, cluster string, index uint64) []byte {
+	return backupWith(t, backup.Header{ClusterID: cluster, Index: index}, "the state")
+}
+
+func backupWith(t *testing.T, h backup.Header, state string) []byte {
 	var b bytes.Buffer
-	state := []byte("the state")
-	w, err := backup.NewWriter(&b, backup.Header{ClusterID: cluster, Index: index, Term: 1, StateBytes: int64(len(state)), TakenMS: time.Now().UnixMilli()})
+	h.Term, h.StateBytes, h.TakenMS = 1, int64(len(state)), time.Now().UnixMilli()
+	w, err := backup.NewWriter(&b, h)
 	require.NoError(t, err)
-	_, err = w.Write(state)
+	_, err = io.WriteString(w, state)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return b.Bytes()
@@ -329,7 +345,7 @@ func TestABackupThatIsMadeUpIsNotOverdueFromTheStart(t *testing.T) {
 func TestABackupUnderWayEndsWithTheLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(t, t.TempDir(), "@daily", 3)
-		n.s.cfg.Write = func(ctx context.Context, to io.Writer) error {
+		n.s.cfg.Write = func(ctx context.Context, to io.Writer, _ *Base) error {
 			_, err := to.Write([]byte("half"))
 			require.NoError(t, err)
 			<-ctx.Done()
@@ -473,7 +489,9 @@ func TestTheListingShowsWhatIsInTheDirectory(t *testing.T) {
 		l := n.s.Listing()
 		require.Empty(t, l.Error)
 		require.Len(t, l.Files, 3)
-		require.Equal(t, File{Name: at("19991230T000000", 40), Instant: 946512000000, Index: 40, Taken: time.UnixMilli(946684800000), Bytes: int64(len(whole))}, l.Files[0])
+		id, err := backup.ReadID(bytes.NewReader(whole), int64(len(whole)))
+		require.NoError(t, err)
+		require.Equal(t, File{Name: at("19991230T000000", 40), Instant: 946512000000, Index: 40, Taken: time.UnixMilli(946684800000), Bytes: int64(len(whole)), ID: id}, l.Files[0])
 		require.Contains(t, l.Files[1].Problem, "does not have the end")
 		require.Contains(t, l.Files[2].Problem, "ends early")
 		require.EqualValues(t, 30, l.Files[2].Index)

@@ -85,6 +85,7 @@ var kinds = map[string]string{
 	"a backup replaced the state":                     backup,
 	"a backup did not replace the state":              backup,
 	"a scheduled backup is complete":                  backup,
+	"a scheduled backup is whole before its turn":     backup,
 	"a scheduled backup failed":                       backup,
 	"removed an old scheduled backup":                 backup,
 	"cannot remove old scheduled backups":             backup,

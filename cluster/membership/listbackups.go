@@ -69,7 +69,7 @@ func (m *Membership) backupsHere() *memberpb.BackupsResponse {
 	files, more, problem := m.cfg.ListBackups()
 	resp := &memberpb.BackupsResponse{Scheduled: true, More: uint64(more), Error: problem}
 	for _, f := range files {
-		b := &memberpb.BackupFile{Name: f.Name, Index: f.Index, InstantMs: f.Instant.UnixMilli(), Bytes: f.Bytes, Problem: f.Problem}
+		b := &memberpb.BackupFile{Name: f.Name, Index: f.Index, InstantMs: f.Instant.UnixMilli(), Bytes: f.Bytes, Base: f.Base, Problem: f.Problem}
 		if !f.Taken.IsZero() {
 			b.TakenMs = f.Taken.UnixMilli()
 		}
@@ -113,7 +113,7 @@ func mergeBackups(ids []string, replies []*memberpb.BackupsResponse) (all job.Sc
 }
 
 func backupFromPB(f *memberpb.BackupFile) job.ScheduledBackup {
-	b := job.ScheduledBackup{Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.InstantMs), Bytes: f.Bytes, Problem: f.Problem}
+	b := job.ScheduledBackup{Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.InstantMs), Bytes: f.Bytes, Base: f.Base, Problem: f.Problem}
 	if f.TakenMs != 0 {
 		b.Taken = time.UnixMilli(f.TakenMs)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/cluster"
+	"tarry/cluster/recovery"
 	"tarry/internal/s3"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -21,7 +22,7 @@ const maxBackupKeep = 10_000
 // backupFlags are the settings of scheduled backups.
 type backupFlags struct {
 	Schedule, Zone, Dir string
-	Keep                int
+	Keep, FullEvery     int
 	Rate                int64
 	S3                  s3.Access
 
@@ -33,7 +34,8 @@ func (b *backupFlags) flags(fs *flag.FlagSet) {
 	fs.StringVar(&b.Schedule, "backup-schedule", "", "`times` at which the leader writes a backup to --backup-dir, as for recurring jobs: a cron expression such as \"30 3 * * *\", @daily, or @every 6h; the same on all nodes; default: never (docs/backup.md)")
 	fs.StringVar(&b.Zone, "backup-zone", "UTC", "time `zone` of --backup-schedule")
 	fs.StringVar(&b.Dir, "backup-dir", "", "`directory` for scheduled backups, which is made unless its parent is missing: one that all nodes share, or one of each node; or s3://BUCKET/PREFIX, a place in an object store (docs/backup.md)")
-	fs.IntVar(&b.Keep, "backup-keep", 7, "`number` of scheduled backups to keep in --backup-dir; older ones of this cluster are removed after the next one is complete")
+	fs.IntVar(&b.Keep, "backup-keep", 7, "`number` of scheduled backups to keep in --backup-dir; older ones of this cluster are removed after the next one is complete, except those on which a kept one builds")
+	fs.IntVar(&b.FullEvery, "backup-full-every", 1, "of this `number` of scheduled backups one is whole, and each other has what has changed since the one before; 1: all are whole (docs/backup.md)")
 	fs.Int64Var(&b.Rate, "backup-rate", 32<<20, "at most this number of `bytes` of a scheduled backup a second; 0 is no limit")
 	s3Flags(fs, &b.S3)
 }
@@ -56,6 +58,8 @@ func (b *backupFlags) check(dataDir string) (err error) {
 	switch {
 	case b.Keep < 1 || b.Keep > maxBackupKeep:
 		return fmt.Errorf("--backup-keep is %d; it must be between 1 and %d", b.Keep, maxBackupKeep)
+	case b.FullEvery < 1 || b.FullEvery > recovery.MaxChain:
+		return fmt.Errorf("--backup-full-every is %d; it must be between 1 and %d", b.FullEvery, recovery.MaxChain)
 	case b.Rate != 0 && (b.Rate < job.MinBackupRate || b.Rate > job.MaxBackupRate):
 		return fmt.Errorf("--backup-rate is %d; it must be 0, for no limit, or between %d and %d", b.Rate, job.MinBackupRate, job.MaxBackupRate)
 	case b.S3 != (s3.Access{}) && !s3.Is(b.Dir):
@@ -117,5 +121,5 @@ func (b *backupFlags) schedule() *cluster.Backups {
 	if b.timetable == nil {
 		return nil
 	}
-	return &cluster.Backups{Timetable: b.timetable, Dir: b.Dir, Bucket: b.bucket, Keep: b.Keep, Rate: b.Rate}
+	return &cluster.Backups{Timetable: b.timetable, Dir: b.Dir, Bucket: b.bucket, Keep: b.Keep, FullEvery: b.FullEvery, Rate: b.Rate}
 }

@@ -14,8 +14,9 @@ import (
 
 const backupListText = `Lists the backups that the cluster has made by itself (--backup-schedule), the newest first:
 with the last entry of the log that each has, its size, and the nodes in whose --backup-dir
-it is. VERIFIED is yes if the file was read back when it was made and still has its beginning
-and its end; tarry backup verify reads all of it. A node looks at its directory each minute.
+it is. KIND is whole, or incremental: then --json has the file that it builds on. VERIFIED is
+yes if the file was read back when it was made and still has its beginning and its end, and
+so have those that it builds on; tarry backup verify reads all of it. A node looks at its directory each minute.
 
 Exit code 1 if a node does not reply or cannot use its directory, or a file is not verified.`
 
@@ -46,15 +47,27 @@ func (t *terminal) printBackups(list *client.ScheduledBackups) error {
 		if !b.Verified {
 			verified = "no: " + b.Problem
 		}
-		rows = append(rows, []string{b.Name, taken, count(b.Index), byteSize(b.Bytes), strings.Join(b.Nodes, ","), verified})
+		rows = append(rows, []string{b.Name, taken, count(b.Index), byteSize(b.Bytes), kindOf(&b), strings.Join(b.Nodes, ","), verified})
 	}
-	err := t.table([]string{"NAME", "MADE AT", "INDEX", "SIZE", "NODES", "VERIFIED"}, rows)
+	err := t.table([]string{"NAME", "MADE AT", "INDEX", "SIZE", "KIND", "NODES", "VERIFIED"}, rows)
 	for _, n := range list.Nodes {
 		if n.More > 0 {
 			t.notes.line("%s has %d older backups, which are not listed", n.ID, n.More)
 		}
 	}
 	return errors.Join(err, backupProblems(list))
+}
+
+// kindOf is what a backup is made of.
+func kindOf(b *client.ScheduledBackup) string {
+	switch {
+	case b.Base != "":
+		return "incremental"
+	case b.TakenAt.IsZero():
+		return "-"
+	default:
+		return "whole"
+	}
 }
 
 // backupProblems returns an error if a node or a file has a problem.

@@ -83,6 +83,7 @@ var flagGroups = []flagGroup{
 		{"backup-zone", "the name of an IANA time zone, such as `Europe/Berlin`", "All nodes have UTC, and no hour of it occurs twice."},
 		{"backup-dir", "a path outside of the data directory, or `s3://BUCKET/PREFIX`", "Only the operator knows a disk that does not fail together with the node's."},
 		{"backup-keep", "1 to 10,000", "A week of daily backups."},
+		{"backup-full-every", "1 to 100", "Each file can be restored on its own. A chain is as good as its oldest file."},
 		{"backup-rate", "65,536 to 1,099,511,627,776, or 0 for no limit", "The leader serves clients meanwhile: a tenth of what a usual SSD writes, and 100 GB within the hour."},
 		{"s3-endpoint", "`https://HOST` or `http://HOST`, with a port if needed", "The store that the names of this protocol are from; every other one has its own address."},
 		{"s3-region", "the name of a region of the store", "Most stores say it."},

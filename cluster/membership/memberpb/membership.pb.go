@@ -2395,6 +2395,7 @@ type BackupFile struct {
 	TakenMs       int64                  `protobuf:"varint,4,opt,name=taken_ms,json=takenMs,proto3" json:"taken_ms,omitempty"`       // by the clock of the node that made it; 0: its header cannot be read
 	Bytes         int64                  `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // why it cannot be restored; empty: none is known
+	Base          string                 `protobuf:"bytes,7,opt,name=base,proto3" json:"base,omitempty"`       // the file that it builds on; empty: it is whole
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2467,6 +2468,13 @@ func (x *BackupFile) GetBytes() int64 {
 func (x *BackupFile) GetProblem() string {
 	if x != nil {
 		return x.Problem
+	}
+	return ""
+}
+
+func (x *BackupFile) GetBase() string {
+	if x != nil {
+		return x.Base
 	}
 	return ""
 }
@@ -2648,7 +2656,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\tscheduled\x18\x01 \x01(\bR\tscheduled\x121\n" +
 	"\x05files\x18\x02 \x03(\v2\x1b.tarry.member.v1.BackupFileR\x05files\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\x04R\x04more\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\"\xa0\x01\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\xb4\x01\n" +
 	"\n" +
 	"BackupFile\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -2657,7 +2665,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"instant_ms\x18\x03 \x01(\x03R\tinstantMs\x12\x19\n" +
 	"\btaken_ms\x18\x04 \x01(\x03R\atakenMs\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
-	"\aproblem\x18\x06 \x01(\tR\aproblem2\xb6\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\x12\x12\n" +
+	"\x04base\x18\a \x01(\tR\x04base2\xb6\n" +
 	"\n" +
 	"\n" +
 	"Membership\x12I\n" +
