@@ -23,9 +23,9 @@ import (
 )
 
 const backupText = `Writes a backup of the whole queue to a file: all jobs with their states and due times,
-topics, settings and schedules, as they are at one entry of the log. The node that answers
-makes it from its own data while it serves, so name a follower to spare the leader. The
-backup has everything that was acknowledged before the command began.
+topics, settings and schedules, as they are at one entry of the log. The node that --addr
+names first makes it from its own data while it serves, so name a follower to spare the leader.
+The backup has everything that was acknowledged before the command began.
 
 The file is complete when the command ends with exit code 0: all checksums were checked as
 it arrived, and it was synced. An interrupted backup leaves no file of that name; only a kill
