@@ -29,8 +29,8 @@ var errBackupSilent = errors.New("it has fallen silent")
 
 // Backup opens a stream of a backup, which the caller must close. A backup is complete only if
 // it has its end, which package cluster/backup and the command tarry backup verify check. The
-// first node that can serve makes it; after its first byte there is no retry. It blocks until
-// the node begins.
+// first of the client's addresses whose node can serve makes it; after its first byte there is no
+// retry. It blocks until the node begins.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (io.ReadCloser, error) {
 	query := url.Values{}
 	if o.Rate != 0 {
@@ -43,15 +43,14 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (io.ReadCloser, er
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	body, _, err := c.openStream(ctx, path, o.Base)
+	c.meet(ctx)
+	body, _, err := c.openStream(ctx, c.nodes.asGiven(), path, o.Base)
 	return body, err
 }
 
-// openStream opens a stream of the first node that can serve it, and returns its address.
-func (c *Client) openStream(ctx context.Context, path string, base []byte) (io.ReadCloser, string, error) {
-	c.meet(ctx)
+// openStream opens a stream of the first of some nodes that can serve it, and returns its address.
+func (c *Client) openStream(ctx context.Context, nodes []string, path string, base []byte) (io.ReadCloser, string, error) {
 	var last *Error
-	nodes := c.nodes.order()
 	for _, node := range nodes {
 		body, failure := c.openBackup(ctx, node, path, base)
 		if failure == nil {

@@ -56,6 +56,14 @@ func (n *nodes) order() []string {
 	return slices.Concat(all[i:], all[:i])
 }
 
+// asGiven lists the nodes for a call whose caller names the node that is to serve it: those that
+// were given, in their order, then the learned ones.
+func (n *nodes) asGiven() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Concat(n.given, n.learned)
+}
+
 // replied records that a node has replied and, unless it is empty, the leader that it named.
 func (n *nodes) replied(node, leader string) {
 	n.mu.Lock()

@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 )
 
@@ -78,13 +80,47 @@ func (c *Client) sendBackup(ctx context.Context, node, path string, from io.Read
 	if failure != nil {
 		return out, failure
 	}
-	q.Body, q.ContentLength = io.NopCloser(from), -1
+	body := &wholeBody{from: from}
+	q.Body, q.ContentLength = io.NopCloser(body), -1
 	q.Header.Set("Content-Type", "application/octet-stream")
 	answer, err := c.http.Do(q)
 	if err != nil {
-		return out, connectionError(ctx, node, err, sent.Load())
+		failure = connectionError(ctx, node, err, sent.Load())
+		if !body.abandon() && failure.Unknown {
+			failure.Code, failure.Unknown = CodeNotApplied, false
+		}
+		return out, failure
 	}
 	defer func() { _ = answer.Body.Close() }()
 	failure = readReply(ctx, node, answer, maxReply, &out)
 	return out, failure
+}
+
+// wholeBody is the body of a request that a node takes only whole. It knows whether the node can
+// have its end.
+type wholeBody struct {
+	from io.Reader
+
+	mu               sync.Mutex
+	whole, abandoned bool
+}
+
+// Read implements io.Reader.
+func (b *wholeBody) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.abandoned {
+		return 0, errors.New("the request has failed")
+	}
+	b.whole = b.whole || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// abandon ends the body, and reports whether its end may have been sent.
+func (b *wholeBody) abandon() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.abandoned = true
+	return b.whole
 }

@@ -65,5 +65,6 @@ func (c *Client) Log(ctx context.Context, p LogPosition) (stream io.ReadCloser, 
 	query := url.Values{
 		"cluster": {p.Cluster}, "index": {strconv.FormatUint(p.After, 10)}, "term": {strconv.FormatUint(p.Term, 10)},
 	}
-	return c.openStream(ctx, "/v1/cluster/log?"+query.Encode(), nil)
+	c.meet(ctx)
+	return c.openStream(ctx, c.nodes.order(), "/v1/cluster/log?"+query.Encode(), nil)
 }

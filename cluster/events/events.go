@@ -33,6 +33,9 @@ const (
 	gossip  = "gossip"
 )
 
+// Kinds are all kinds of events.
+var Kinds = []string{member, leader, clock, disk, version, drain, backup, cert, gossip}
+
 // kinds has the messages that are events, each up to its first semicolon.
 var kinds = map[string]string{
 	"in no cluster yet":                                 member,

@@ -136,6 +136,11 @@ func (s *stores) held(dir *datadir.Dir) (h Held, err error) {
 	if err != nil {
 		return h, err
 	}
+	if h.LastEntry.IsZero() { // all entries are in the state: the last one may still be in the log
+		if h.LastEntry, err = s.appended(h.LastIndex); err != nil {
+			return h, err
+		}
+	}
 	if len(configuration) > 0 {
 		for _, m := range raft.DecodeConfiguration(configuration).Servers {
 			h.Members = append(h.Members, Member{ServerID: string(m.ID), Address: string(m.Address), Voter: m.Suffrage == raft.Voter})
@@ -143,6 +148,19 @@ func (s *stores) held(dir *datadir.Dir) (h Held, err error) {
 	}
 	h.Counts, err = countsOf(s.machine)
 	return h, err
+}
+
+// appended returns when the leader made an entry; zero: it is not in the log any more.
+func (s *stores) appended(index uint64) (time.Time, error) {
+	var e raft.Log
+	err := s.log.Log.GetLog(index, &e)
+	switch {
+	case errors.Is(err, raft.ErrLogNotFound):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("read entry %d of the log: %w", index, err)
+	}
+	return e.AppendedAt, nil
 }
 
 // eachEntry calls f for the entries of the log after the state.

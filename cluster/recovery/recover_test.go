@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -144,4 +145,25 @@ func TestANodeOfNoClusterIsNotRecovered(t *testing.T) {
 	_, err := Recover(t.Context(), path)
 	require.ErrorContains(t, err, "never in a cluster")
 	require.NoError(t, startsIn(path))
+}
+
+// A node that was stopped in peace has everything in its state. Its log still knows when the
+// leader made the last entry, which is when the node last heard of one.
+func TestTheLastEntryOfANodeThatHasAppliedAll(t *testing.T) {
+	at := time.UnixMilli(clockMS).UTC()
+	path := newStores(t, func(s *stores, serverID string) {
+		voter := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(serverID), Address: "127.0.0.1:7001"}}}
+		log := []*raft.Log{
+			{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(voter)},
+			entry(t, 2, &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: "old"}}}),
+		}
+		log[1].AppendedAt = at
+		require.NoError(t, s.log.Log.StoreLogs(log))
+		require.NoError(t, setTerm(s.log.Stable, 1))
+		s.applyTo(t, log)
+	})
+	h, err := Inspect(path)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, h.AppliedIndex)
+	require.True(t, at.Equal(h.LastEntry), "%v", h.LastEntry)
 }

@@ -60,15 +60,19 @@ func Restore(ctx context.Context, from backup.State, t Target) (done Restored, e
 		return Restored{}, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
+	// From here on no node starts in the directory, until a restore has ended.
 	s, err := openStores(dir, true)
+	if err == nil {
+		done, err = s.restore(ctx, from, t, dir.ServerID())
+		err = errors.Join(err, s.close())
+	}
+	if err == nil {
+		err = dir.EndRestore()
+	}
 	if err != nil {
-		return Restored{}, err
+		return Restored{}, fmt.Errorf("nothing can start in %s: %w", t.DataDir, err)
 	}
-	done, err = s.restore(ctx, from, t, dir.ServerID())
-	if err = errors.Join(err, s.close()); err != nil {
-		return Restored{}, err
-	}
-	return done, dir.EndRestore()
+	return done, nil
 }
 
 func (s *stores) restore(ctx context.Context, from backup.State, t Target, serverID string) (Restored, error) {

@@ -99,3 +99,10 @@ func TestACancelledVerificationLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// What is in a directory that a restore refuses may well start, or run.
+func TestARefusedRestoreSaysNothingOfTheDirectory(t *testing.T) {
+	_, err := restoreTo(t, lostNode(t, 5, 5), backupOf(t, func(*backup.Header) {}))
+	require.ErrorContains(t, err, "is not empty")
+	require.NotContains(t, err.Error(), "nothing can start")
+}

@@ -23,9 +23,9 @@ import (
 )
 
 const backupText = `Writes a backup of the whole queue to a file: all jobs with their states and due times,
-topics, settings and schedules, as they are at one entry of the log. The node that answers
-makes it from its own data while it serves, so name a follower to spare the leader. The
-backup has everything that was acknowledged before the command began.
+topics, settings and schedules, as they are at one entry of the log. The node that --addr
+names first makes it from its own data while it serves, so name a follower to spare the leader.
+The backup has everything that was acknowledged before the command began.
 
 The file is complete when the command ends with exit code 0: all checksums were checked as
 it arrived, and it was synced. An interrupted backup leaves no file of that name; only a kill
@@ -58,7 +58,7 @@ func backupCommand() *cobra.Command {
 			}
 			o.Base = base.Append(nil)
 		}
-		return t.backup(ctx, o, out)
+		return interrupted(ctx, t.backup(ctx, o, out), "there is no backup")
 	})
 	cmd.AddCommand(backupListCommand(), backupInspectCommand(), backupVerifyCommand())
 	return cmd
@@ -71,7 +71,7 @@ func (t *terminal) backup(ctx context.Context, o client.BackupOptions, out strin
 		}
 	}
 	if out == "-" {
-		h, _, err := t.copyBackup(ctx, o, rawWriter{t.out})
+		h, _, err := t.copyBackup(ctx, o, rawWriter{t.out}, nil)
 		if err == nil {
 			note(&h)
 		}
@@ -80,7 +80,7 @@ func (t *terminal) backup(ctx context.Context, o client.BackupOptions, out strin
 	var h backup.Header
 	var size int64
 	err := createWhole(out, func(to io.Writer) (err error) {
-		h, size, err = t.copyBackup(ctx, o, to)
+		h, size, err = t.copyBackup(ctx, o, to, nil)
 		return err
 	})
 	if err != nil {
@@ -98,8 +98,9 @@ func (t *terminal) backup(ctx context.Context, o client.BackupOptions, out strin
 	return t.out.line("%s: %s in %s, of node %s at index %d", out, jobsOf(int(h.Counts.Jobs()), ""), byteSize(size), h.NodeID, h.Index)
 }
 
-// copyBackup copies a backup and checks it meanwhile.
-func (t *terminal) copyBackup(ctx context.Context, o client.BackupOptions, to io.Writer) (h backup.Header, size int64, err error) {
+// copyBackup copies a backup and checks it meanwhile. An error of accept, which may be nil, ends it
+// at its header.
+func (t *terminal) copyBackup(ctx context.Context, o client.BackupOptions, to io.Writer, accept func(*backup.Header) error) (h backup.Header, size int64, err error) {
 	body, err := t.client.Backup(ctx, o)
 	if err != nil {
 		return h, 0, err
@@ -111,6 +112,11 @@ func (t *terminal) copyBackup(ctx context.Context, o client.BackupOptions, to io
 		return h, 0, err
 	}
 	defer r.Close()
+	if accept != nil {
+		if err := accept(&r.Header); err != nil {
+			return h, 0, err
+		}
+	}
 	m := newByteMeter(t.notes, "backup", r.Header.StateBytes)
 	defer m.end()
 	done := int64(0)
@@ -292,7 +298,7 @@ func backupVerifyCommand() *cobra.Command {
 		defer end()
 		v, err := c.verifyBackup(ctx, from, *temp)
 		if err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
+			return interrupted(ctx, fmt.Errorf("%s: %w", args[0], err), "nobody knows whether the backup is whole")
 		}
 		if c.json {
 			return c.printJSON(struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/client"
 )
 
 func writing(text string) func(io.Writer) error {
@@ -94,4 +97,15 @@ func TestAFileSystemWithoutLinks(t *testing.T) {
 	require.ErrorIs(t, giveName(partial, path, none), fs.ErrExist)
 	require.NoError(t, os.Remove(partial))
 	holds(t, path, "new")
+}
+
+func TestAnInterruptedCommandSaysWhatItLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := errors.New("failed")
+	require.Equal(t, failed, interrupted(ctx, failed, "there is no backup"))
+	cancel()
+	require.NoError(t, interrupted(ctx, nil, "there is no backup"), "it was done all the same")
+	require.EqualError(t, interrupted(ctx, failed, "there is no backup"), "interrupted; there is no backup")
+	unknown := &client.Error{Code: client.CodeUnknown, Unknown: true}
+	require.Equal(t, exitUnknown, exitCode(interrupted(ctx, unknown, "nothing was done")))
 }

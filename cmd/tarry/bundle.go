@@ -53,7 +53,7 @@ func bundleCommand() *cobra.Command {
 		defer stop()
 		b := &bundle{t: t, at: time.Now()}
 		if err := createWhole(out, func(to io.Writer) error { return b.write(ctx, to, *profiles) }); err != nil {
-			return err
+			return interrupted(ctx, err, "there is no bundle")
 		}
 		if t.json {
 			return t.printJSON(struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/cluster/events"
 	"tarry/internal/sleep"
 )
 
@@ -29,10 +30,15 @@ func eventsCommand() *cobra.Command {
 	c := newCommand("events", "list what happened to the cluster", "", eventsText, "tarry cluster events --all --kind leader --kind disk", 0, 0)
 	var kinds []string
 	var follow, all bool
-	c.flags.StringArrayVar(&kinds, "kind", nil, "only events of this `kind`: member, leader, clock, disk, version, drain, backup, certificate or gossip; may be given more than once")
+	c.flags.StringArrayVar(&kinds, "kind", nil, "only events of this `kind`: "+eventKinds()+"; may be given more than once")
 	c.flags.BoolVarP(&follow, "follow", "f", false, "print new events as they come, until Ctrl-C")
 	c.flags.BoolVar(&all, "all", false, "ask all members of the cluster, not only the nodes of --addr")
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		for _, kind := range kinds {
+			if !slices.Contains(events.Kinds, kind) {
+				return usagef("--kind is %q; it takes %s", kind, eventKinds())
+			}
+		}
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		nodes := t.nodes
@@ -47,6 +53,12 @@ func eventsCommand() *cobra.Command {
 		w.kinds, w.path = kinds, c.path()
 		return w.run(ctx, nodes, follow)
 	})
+}
+
+// eventKinds lists the kinds of events in words.
+func eventKinds() string {
+	last := len(events.Kinds) - 1
+	return strings.Join(events.Kinds[:last], ", ") + " or " + events.Kinds[last]
 }
 
 // eventWatch prints the events of nodes.

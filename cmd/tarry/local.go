@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"tarry/client"
 	"tarry/internal/s3"
 )
 
@@ -56,6 +58,16 @@ func (c *localCommand) does(f func(ctx context.Context, args []string) error) *c
 		return f(ctx, args)
 	}
 	return c.cmd
+}
+
+// interrupted replaces the error of a command whose context a signal has ended by what that left.
+// Other errors stay, and so does that of a call whose outcome is unknown.
+func interrupted(ctx context.Context, err error, left string) error {
+	var failed *client.Error
+	if err == nil || ctx.Err() == nil || errors.As(err, &failed) && failed.Unknown {
+		return err
+	}
+	return errors.New("interrupted; " + left)
 }
 
 // printJSON prints one object.

@@ -104,9 +104,12 @@ func TestEventsFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^2023-11-14T22:13:20.000Z +n1 +leader +info +leader changed +leader=n1$`, out)
 	require.Regexp(t, `(?m)n1 +member +warn +member has stopped or cannot be reached +address=host3:7301 member=n3$`, out)
 	require.NotContains(t, s.ok("cluster", "events", "--kind", "member"), "leader changed")
+	code, _, errs := s.run("cluster", "events", "--kind", "disks")
+	require.Equal(t, exitUsage, code, "it would look like a cluster to which nothing happened")
+	require.Contains(t, errs, `--kind is "disks"; it takes member, leader`)
 	require.Contains(t, s.ok("cluster", "events", "--json"), `"node":"n1","number":1,"at":"2023-11-14T22:13:20Z"`)
 
-	code, out, errs := s.run("cluster", "events", "--all")
+	code, out, errs = s.run("cluster", "events", "--all")
 	require.Equal(t, exitOK, code)
 	require.Contains(t, out, "leader changed")
 	require.Contains(t, errs, s.operator.HTTP["n2"], "who did not answer is named")
@@ -196,6 +199,10 @@ func TestAReplacementThatWouldOnlyShrinkTheCluster(t *testing.T) {
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, errs, says)
 		require.Empty(t, s.operator.Calls())
+		dry := append(strings.Fields(args), "--dry-run")
+		require.Contains(t, s.ok(dry...), "nothing would be without --force: ", "a dry run says that it would be refused")
+		require.Contains(t, s.ok(append(dry, "--json")...), says)
+		require.NotContains(t, s.ok(append(dry, "--force")...), "without --force")
 	}
 	require.Contains(t, s.ok("cluster", "replace", "n3", "n1", "--dry-run"), "n3 can be removed", "it is down")
 

@@ -50,6 +50,9 @@ func replaceCommand() *cobra.Command {
 		case err != nil:
 			return err
 		case *dry:
+			if *force {
+				step.Shrinks = ""
+			}
 			return r.report(step, true)
 		case step.Done:
 			return r.report(step, false)
@@ -216,11 +219,15 @@ func (r *replacement) report(step replaceStep, dry bool) error {
 			Done   bool   `json:"done"`
 			State  string `json:"state"`
 			DryRun bool   `json:"dry_run,omitzero"`
-		}{r.old, r.new, step.Done, step.Now, dry})
+			// Refused is why the command would be refused without --force.
+			Refused string `json:"refused,omitzero"`
+		}{r.old, r.new, step.Done, step.Now, dry, step.Shrinks})
 	}
 	switch {
 	case step.Done:
 		return r.t.out.line("%s has replaced %s: %s", r.new, r.old, step.Now)
+	case step.Shrinks != "":
+		return r.t.out.line("nothing was done, and nothing would be without --force: %s", step.Shrinks)
 	case step.Votes:
 		return r.t.out.line("nothing was done: %s", step.Now)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,16 +14,15 @@ import (
 const restoreText = `Makes the data directory of the first node of a new cluster from a backup, or, with --replace,
 replaces the state of a running cluster by it.
 
-Without --replace: start the node that it makes
-with the same --node-id, then other nodes with empty directories, --join and without
---bootstrap-expect: they get everything from it.
+Without --replace: start the node that it makes with the same --node-id, then other nodes with
+empty directories, --join and without --bootstrap-expect: they get everything from it.
 
 All jobs of the backup are there, with their due times: those that are overdue become due as
 soon as the node leads. Reservations have ended, as if they had expired when the backup was
 made. Tokens of clients are those of the backup, also those that were revoked since: revoke
-them again, or use --auth=reset, after which nobody needs a token. With --from-now every
-delay, pause and retention is longer by the time that has passed
-since then; jobs that were added with a due time of their own keep it.
+them again, or use --auth=reset, after which nobody needs a token. With --from-now every delay,
+pause and retention is longer by the time that has passed since then; jobs that were added with a
+due time of their own keep it.
 
 The new cluster has an id of its own: nodes of the old one cannot join it. Stop the old one
 and its consumers first, or jobs run twice. If the command is interrupted, run it again. Run it
@@ -132,7 +130,7 @@ func restoreCommand() *cobra.Command {
 
 func (c *localCommand) dryRestore(ctx context.Context, from backup.State, f *restoreFlags) error {
 	if _, err := c.verifyBackup(ctx, from, f.temp); err != nil {
-		return err
+		return interrupted(ctx, err, "nothing was done")
 	}
 	if c.json {
 		return c.printJSON(struct {
@@ -148,7 +146,7 @@ func (c *localCommand) restore(ctx context.Context, from backup.State, t *recove
 	done, err := recovery.Restore(ctx, from, *t)
 	m.end()
 	if err != nil {
-		return fmt.Errorf("nothing can start in %s: %w", t.DataDir, err)
+		return interrupted(ctx, err, "no node starts in "+t.DataDir+" now: run the command again, or remove the directory")
 	}
 	if c.json {
 		return c.printJSON(struct {

@@ -10,6 +10,7 @@ import (
 
 	"tarry/client"
 	"tarry/cluster/backup"
+	"tarry/job"
 )
 
 // replaceBy replaces the state of a running cluster by a backup.
@@ -24,7 +25,7 @@ func (c *localCommand) replaceBy(ctx context.Context, from backup.State, f *rest
 	if f.dry {
 		done, err := c.sendBackup(ctx, t, from, o)
 		if err != nil {
-			return err
+			return interrupted(ctx, err, "nothing was done")
 		}
 		return c.printReplaced(&done, name, "nothing was done: this would replace the state of the cluster")
 	}
@@ -43,7 +44,7 @@ func (c *localCommand) replaceBy(ctx context.Context, from backup.State, f *rest
 	}
 	done, err := c.sendBackup(ctx, t, from, o)
 	if err != nil {
-		return err
+		return interrupted(ctx, err, "the backup was not sent whole, so nothing was replaced")
 	}
 	return c.printReplaced(&done, name, fmt.Sprintf("all nodes have or get the state of the backup, from entry %d of the log on", done.Index))
 }
@@ -53,11 +54,23 @@ func (c *localCommand) safetyBackup(ctx context.Context, t *terminal, f *restore
 	if f.safety == "" {
 		f.safety = "before-restore-" + time.Now().UTC().Format("20060102T150405Z") + ".backup"
 	}
+	var wrong error // the cluster, which is known before the backup costs anything
+	right := func(h *backup.Header) error {
+		if f.cluster != "" && h.ClusterID != f.cluster {
+			wrong = &client.Error{Code: string(job.CodeConflict), Message: fmt.Sprintf("--cluster is %q, and the id of the cluster at %s is %q; nothing was done", f.cluster, strings.Join(t.nodes, ","), h.ClusterID)}
+		}
+		return wrong
+	}
 	err := createWhole(f.safety, func(to io.Writer) error {
-		_, _, err := t.copyBackup(ctx, client.BackupOptions{}, to)
+		_, _, err := t.copyBackup(ctx, client.BackupOptions{}, to, right)
 		return err
 	})
-	if err != nil {
+	switch {
+	case wrong != nil:
+		return wrong
+	case ctx.Err() != nil:
+		return interrupted(ctx, err, "nothing was replaced")
+	case err != nil:
 		return fmt.Errorf("the state was not replaced, because the present one could not be backed up (--no-safety-backup leaves that out): %w", err)
 	}
 	c.notes.line("the state before is in %s", f.safety)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/job"
 )
 
 func standbyCommand() *cobra.Command {
@@ -106,7 +107,7 @@ func promoteCommand() *cobra.Command {
 		case err != nil:
 			return "", err
 		case s.Mode != client.StandbyFollowing:
-			return "", fmt.Errorf("this cluster is not a standby, or was promoted already")
+			return "", &client.Error{Code: string(job.CodeConflict), Message: "this cluster is not a standby, or was promoted already"}
 		}
 		alive := ""
 		if s.Connected {
