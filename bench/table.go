@@ -178,7 +178,7 @@ func (c *Config) addrs(nodes ...*localcluster.Node) []string {
 // place makes what c.Server asks for, without starting it.
 func (c *Config) place(nodes int, binary, dir string) (*localcluster.Cluster, error) {
 	if c.Server == Tarry {
-		return localcluster.New(localcluster.Options{Binary: binary, Dir: dir, Nodes: nodes, Secure: c.Secure})
+		return localcluster.New(localcluster.Options{Binary: binary, Dir: dir, Nodes: nodes, SecureNodes: c.Secure, SecureClients: c.Secure})
 	}
 	binary, err := exec.LookPath(beanstalkdBinary)
 	if err != nil {

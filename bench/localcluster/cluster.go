@@ -26,7 +26,9 @@ type Options struct {
 	Nodes  int      // nodes of the first start, n1, n2, ...
 	Args   []string // further arguments of every node
 	Env    []string // further environment of every node, KEY=VALUE
-	Secure bool     // the nodes prove who they are and serve clients over TLS alone; tokens: see Enforce
+	// SecureNodes lets only nodes that prove who they are talk to each other, over TLS and encrypted
+	// gossip, SecureClients clients only over TLS. Tokens: see Enforce.
+	SecureNodes, SecureClients bool
 
 	// What follows places nodes elsewhere than on 127.0.0.1 with everything
 	// below Dir. Each may be nil and is asked once for a node, by its id.
@@ -58,7 +60,7 @@ type Cluster struct {
 // New gives every node its ports and directory and starts nothing.
 func New(o Options) (*Cluster, error) {
 	c := &Cluster{options: o, client: operators}
-	if o.Secure {
+	if o.SecureNodes || o.SecureClients {
 		if err := c.makeAuthority(); err != nil {
 			return nil, err
 		}
@@ -108,7 +110,7 @@ func (c *Cluster) place(id string) (*Node, error) {
 	}{{&n.HTTP, n.host}, {&n.Beanstalk, n.host}, {&n.Cluster, n.name}, {&n.Gossip, n.name}} {
 		*a.addr = net.JoinHostPort(a.host, strconv.Itoa(ports[i]))
 	}
-	if c.options.Secure {
+	if c.options.SecureNodes || c.options.SecureClients {
 		if n.secured, err = c.secure(n); err != nil {
 			return nil, fmt.Errorf("make the keys of node %s: %w", id, err)
 		}

@@ -64,13 +64,16 @@ func (c *Cluster) makeAuthority() error {
 	if !pool.AppendCertsFromPEM(ca) {
 		return errors.New("the authority's file has no certificate")
 	}
+	if !c.options.SecureClients {
+		return nil
+	}
 	c.access.TLS = &tls.Config{RootCAs: pool}
 	c.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c.access.TLS}}
 	return nil
 }
 
 // secure makes the certificates of a node and its copy of the gossip keys, which it may replace,
-// and returns the arguments that close all its ports.
+// and returns the arguments that close its ports.
 func (c *Cluster) secure(n *Node) ([]string, error) {
 	dir := filepath.Join(n.dir, "keys")
 	ca := []string{"--ca", c.authority(), "--ca-key", filepath.Join(c.keys(), "ca.key"), "--dir", dir}
@@ -92,10 +95,18 @@ func (c *Cluster) secure(n *Node) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("copy the gossip keys: %w", err)
 	}
-	args := []string{"--gossip-keys-file", filepath.Join(dir, "gossip.keys"), "--cluster-tls-ca", c.authority()}
-	for _, p := range []struct{ port, kind string }{{"cluster", "node"}, {"http", "server"}, {"beanstalk", "server"}} {
-		pair := filepath.Join(dir, p.kind+"-"+n.ID)
-		args = append(args, "--"+p.port+"-tls-mode", "require", "--"+p.port+"-tls-cert", pair+".crt", "--"+p.port+"-tls-key", pair+".key")
+	var args []string
+	closePort := func(port, kind string) {
+		pair := filepath.Join(dir, kind+"-"+n.ID)
+		args = append(args, "--"+port+"-tls-mode", "require", "--"+port+"-tls-cert", pair+".crt", "--"+port+"-tls-key", pair+".key")
+	}
+	if c.options.SecureNodes {
+		args = append(args, "--gossip-keys-file", filepath.Join(dir, "gossip.keys"), "--cluster-tls-ca", c.authority())
+		closePort("cluster", "node")
+	}
+	if c.options.SecureClients {
+		closePort("http", "server")
+		closePort("beanstalk", "server")
 	}
 	return args, nil
 }
@@ -109,7 +120,7 @@ func (c *Cluster) Enforce(ctx context.Context) error {
 	}
 	file := filepath.Join(c.keys(), "root.token")
 	call := []string{"--addr", n.HTTP, "--patience", "60s"}
-	if c.options.Secure {
+	if c.options.SecureClients {
 		call = []string{"--addr", "https://" + n.HTTP, "--patience", "60s", "--tls-ca", c.authority()}
 	}
 	if err := c.tarry(ctx, append([]string{"auth", "bootstrap", "--data-dir", n.DataDir(), "-o", file}, call...)...); err != nil {
