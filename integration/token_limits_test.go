@@ -2,9 +2,11 @@ package integration
 
 import (
 	"bufio"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +18,24 @@ import (
 // others out meanwhile.
 func TestANodeHoldsATokenToItsLimits(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 1)
+	keys := t.TempDir()
+	for _, args := range [][]string{{"ca", "--cluster", "local"}, {"server", "n1", "--host", "127.0.0.1", "--ca", keys + "/ca.crt", "--ca-key", keys + "/ca.key"}} {
+		out, err := exec.CommandContext(t.Context(), binary, append(append([]string{"cert"}, args...), "--dir", keys)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	t.Run("plain", func(t *testing.T) {
+		limitOfConnections(t, net.Dial)
+	})
+	t.Run("TLS", func(t *testing.T) {
+		limitOfConnections(t, func(network, addr string) (net.Conn, error) {
+			return tls.Dial(network, addr, &tls.Config{InsecureSkipVerify: true})
+		}, "--http-tls-mode", "optional", "--http-tls-cert", keys+"/server-n1.crt", "--http-tls-key", keys+"/server-n1.key")
+	})
+}
+
+func limitOfConnections(t *testing.T, connect func(network, addr string) (net.Conn, error), args ...string) {
+	t.Parallel()
+	c := startCluster(t, 1, args...)
 	n, dir := c.Nodes()[0], t.TempDir()
 	root, shop := filepath.Join(dir, "root"), filepath.Join(dir, "shop")
 	c.tarry("auth", "bootstrap", "--addr", n.HTTP, "--data-dir", n.DataDir(), "-o", root)
@@ -25,7 +44,7 @@ func TestANodeHoldsATokenToItsLimits(t *testing.T) {
 	text, err := os.ReadFile(shop)
 	require.NoError(t, err)
 	dial := func() (call func() *http.Response) {
-		conn, err := net.Dial("tcp", n.HTTP)
+		conn, err := connect("tcp", n.HTTP)
 		require.NoError(t, err)
 		t.Cleanup(func() { conn.Close() })
 		in := bufio.NewReader(conn)

@@ -185,6 +185,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	return s.Read(b)
 }
 
+// NetConn returns the connection below.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // begin reads the first byte. After a deadline it may be called again.
 func (c *conn) begin() (net.Conn, error) {
 	var first [1]byte
