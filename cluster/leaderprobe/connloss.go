@@ -63,48 +63,70 @@ func (c watchedConn) Read(p []byte) (int, error) {
 
 // watchConnections stands for election when a lost connection shows that the leader's
 // process has ended, until ctx ends.
-func (f *follower) watchConnections(ctx context.Context, lost <-chan struct{}) {
+func (f *follower) watchConnections(ctx context.Context, connLost <-chan struct{}) {
 	var stood time.Time
 	for {
 		select {
-		case <-lost:
+		case <-connLost:
 		case <-ctx.Done():
 			return
 		}
-		term := f.raft.CurrentTerm()
-		addr, id := f.raft.LeaderWithID()
-		if id == "" || f.raft.State() != raft.Follower || time.Since(stood) < electionGap {
+		lost := f.leader()
+		if lost.id == "" || f.raft.State() != raft.Follower || time.Since(stood) < electionGap {
 			continue
 		}
-		wait, votes := f.staggered(id)
-		if !votes || !hasEnded(ctx, string(addr)) || !f.awaitStagger(ctx, id, term, wait) {
+		wait, votes := f.staggered(lost.id)
+		if !votes || !hasEnded(ctx, string(lost.addr)) || !f.awaitStagger(ctx, lost, wait) {
 			continue
 		}
 		stood = time.Now()
-		f.Logger.Info("the leader's process has ended; standing for election", "leader", raftconfig.NodeID(id))
+		f.Logger.Info("the leader's process has ended; standing for election", "leader", raftconfig.NodeID(lost.id), "term", lost.term)
 		if err := f.standForElection(); err != nil {
 			f.Logger.Warn("could not stand for election; Raft's heartbeat timeout will start one", "error", err)
 		}
 	}
 }
 
-// awaitStagger waits before this node stands for election in place of lost, whose term
-// is given, and reports whether it should. If another node has stood meanwhile the term
-// is higher: that node may have won with this node's vote, and its first message may
-// not have arrived yet. So this node waits once more before it stands too.
-func (f *follower) awaitStagger(ctx context.Context, lost raft.ServerID, term uint64, wait time.Duration) bool {
-	for {
+// awaitStagger waits before this node stands for election in place of lost, and reports
+// whether it should. It should not if any node leads a later term, even the same server:
+// that one has restarted and was elected. If the leader is forgotten or the term is higher,
+// another node has stood meanwhile: it may have won with this node's vote, and its first
+// message may not have arrived yet. So this node waits once more before it stands too.
+func (f *follower) awaitStagger(ctx context.Context, lost leadership, wait time.Duration) bool {
+	for seen := lost; ; wait = max(wait, electionStagger) {
 		if !sleep.For(ctx, wait) {
 			return false
 		}
-		if _, now := f.raft.LeaderWithID(); now != "" && now != lost || f.raft.State() != raft.Follower {
+		now := f.leader()
+		if now.id != "" && now != lost || f.raft.State() != raft.Follower {
 			return false // another node was faster
 		}
-		seen := f.raft.CurrentTerm()
-		if seen == term {
+		if now == seen {
 			return true
 		}
-		term, wait = seen, max(wait, electionStagger)
+		seen = now
+	}
+}
+
+// leadership is one server's leadership in one term. A process that ends, or restarts,
+// ends its leadership: what a probe finds says nothing of a leadership that began later.
+type leadership struct {
+	id   raft.ServerID // empty: this node knows no leader in the term
+	addr raft.ServerAddress
+	term uint64
+}
+
+// leader returns the leadership that this node follows. Raft has no call for the leader
+// and the term together. But it forgets the leader before it changes the term, so if the
+// term is the same before and after, the leader is of that term.
+func (f *follower) leader() leadership {
+	for term := f.raft.CurrentTerm(); ; {
+		addr, id := f.raft.LeaderWithID()
+		now := f.raft.CurrentTerm()
+		if now == term {
+			return leadership{id, addr, term}
+		}
+		term = now
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 type seenElection struct {
 	Raft
 	began    time.Time
+	forgot   time.Duration // when Raft forgets the leader, before it stores the new term; 0: never
 	stood    time.Duration // when the first follower stands, with this one's vote; 0: it does not
 	answered time.Duration // when the winner's first message arrives; 0: no one wins
+	returned time.Duration // when the lost leader, restarted, leads a later term; 0: never
 }
 
 func (e seenElection) since() time.Duration { return time.Since(e.began) }
@@ -23,17 +25,24 @@ func (e seenElection) since() time.Duration { return time.Since(e.began) }
 func (e seenElection) State() raft.RaftState { return raft.Follower }
 
 func (e seenElection) CurrentTerm() uint64 {
+	if e.hasReturned() {
+		return 9
+	}
 	if e.stood != 0 && e.since() >= e.stood {
 		return 8
 	}
 	return 7
 }
 
+func (e seenElection) hasReturned() bool { return e.returned != 0 && e.since() >= e.returned }
+
 func (e seenElection) LeaderWithID() (raft.ServerAddress, raft.ServerID) {
 	switch {
+	case e.hasReturned():
+		return "lost", "lost"
 	case e.answered != 0 && e.since() >= e.answered:
 		return "first", "first"
-	case e.CurrentTerm() == 8:
+	case e.CurrentTerm() == 8, e.forgot != 0 && e.since() >= e.forgot:
 		return "", ""
 	}
 	return "lost", "lost"
@@ -43,21 +52,26 @@ func (e seenElection) LeaderWithID() (raft.ServerAddress, raft.ServerID) {
 func TestAFollowerWaitsForAnElectionUnderWay(t *testing.T) {
 	ms := time.Millisecond
 	for _, test := range []struct {
-		name            string
-		stood, answered time.Duration
-		stands          bool
-		after           time.Duration
+		name               string
+		forgot, stood      time.Duration
+		answered, returned time.Duration
+		stands             bool
+		after              time.Duration
 	}{
-		{"nobody stands", 0, 0, true, electionStagger},
-		{"the first has won", 10 * ms, 100 * ms, false, electionStagger},
-		{"it has won, its first message is on its way", electionStagger - ms, electionStagger + 100*ms, false, 2 * electionStagger},
-		{"it has lost", 10 * ms, 0, true, 2 * electionStagger},
+		{"nobody stands", 0, 0, 0, 0, true, electionStagger},
+		{"the first has won", 0, 10 * ms, 100 * ms, 0, false, electionStagger},
+		{"it has won, its first message is on its way", 0, electionStagger - ms, electionStagger + 100*ms, 0, false, 2 * electionStagger},
+		{"this one's vote for it takes long to store", electionStagger - ms, electionStagger + 50*ms, electionStagger + 100*ms, 0, false, 2 * electionStagger},
+		{"it has lost", 0, 10 * ms, 0, 0, true, 2 * electionStagger},
+		{"the lost leader restarted and leads again", 0, 0, 0, 100 * ms, false, electionStagger},
+		{"it leads again after the first has won", 0, 10 * ms, 20 * ms, 100 * ms, false, electionStagger},
+		{"it leads again while this one waits once more", 0, 10 * ms, 0, electionStagger + 100*ms, false, 2 * electionStagger},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := seenElection{began: time.Now(), stood: test.stood, answered: test.answered}
+				e := seenElection{began: time.Now(), forgot: test.forgot, stood: test.stood, answered: test.answered, returned: test.returned}
 				f := &follower{raft: e}
-				require.Equal(t, test.stands, f.awaitStagger(t.Context(), "lost", 7, electionStagger))
+				require.Equal(t, test.stands, f.awaitStagger(t.Context(), leadership{"lost", "lost", 7}, electionStagger))
 				require.Equal(t, test.after, e.since())
 			})
 		})

@@ -7,6 +7,9 @@
 // which nodes may be in the pool (Options.Admit), because two clusters that share an
 // address must never merge.
 //
+// Without keys anybody can announce nodes. A pool that is full of them lets in a newcomer
+// only if it answers a ping (newcomers.go).
+//
 // A node that is not alive here is only unreachable by gossip. That is never a reason
 // to remove it from a cluster.
 package gossip

@@ -28,7 +28,7 @@ const joinTimeout = 3 * time.Second
 const updateTimeout = 2 * time.Second
 
 // maxLive bounds the runs of nodes that are taken for alive, far above what a cluster
-// has: anybody can make some up.
+// has: anybody can make some up. As many again are let in if they answer; see newcomers.go.
 const maxLive = 256
 
 // maxKnown bounds the addresses remembered of nodes that are not alive.
@@ -66,10 +66,14 @@ type Pool struct {
 	list *memberlist.Memberlist
 
 	closed atomic.Bool
+	// stop ends what done counts: the check of newcomers.
+	stop context.CancelFunc
+	done sync.WaitGroup
 
-	mu    sync.Mutex
-	live  map[string]Member // by gossip name
-	known map[string]string // gossip address by node id, of every node ever heard of
+	mu        sync.Mutex
+	live      map[string]Member // by gossip name
+	newcomers newcomers
+	known     map[string]string // gossip address by node id, of every node ever heard of
 	// keysDiffer has the addresses of nodes with other keys, as logged.
 	keysDiffer map[string]bool
 }
@@ -99,8 +103,8 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	}
 	p := &Pool{
 		o: o, ip: ip,
-		name:  meta.ServerID + "@" + strconv.FormatUint(meta.Epoch, 10),
-		live:  make(map[string]Member),
+		name: meta.ServerID + "@" + strconv.FormatUint(meta.Epoch, 10),
+		live: make(map[string]Member), newcomers: newNewcomers(),
 		known: make(map[string]string), keysDiffer: make(map[string]bool),
 	}
 	logger := stdLogger(o.Logger)
@@ -112,6 +116,9 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start gossip on %s: %w", o.Bind, err), t.Shutdown())
 	}
+	checking, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.done.Go(func() { p.checkNewcomers(checking) })
 	return p, nil
 }
 
@@ -257,8 +264,11 @@ func (p *Pool) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
+	p.stop()
 	leave := p.list.Leave(updateTimeout)
-	if err := p.list.Shutdown(); err != nil {
+	err := p.list.Shutdown()
+	p.done.Wait()
+	if err != nil {
 		return fmt.Errorf("stop gossip: %w", err)
 	}
 	if leave != nil {
@@ -270,6 +280,8 @@ func (p *Pool) Close() error {
 // Crash stops without a leave message, like a killed process; for tests.
 func (p *Pool) Crash() error {
 	p.closed.Store(true)
+	p.stop()
+	defer p.done.Wait()
 	return p.list.Shutdown()
 }
 
@@ -301,10 +313,10 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	}
 	d.mu.Lock()
 	_, known := d.live[n.Name]
-	full := !known && len(d.live) >= maxLive
+	full := !known && !d.newcomers.admit(n, len(d.live))
 	d.mu.Unlock()
 	if full {
-		return fmt.Errorf("over %d nodes are alive", maxLive)
+		return fmt.Errorf("over %d nodes are alive, and it has not answered yet", maxLive)
 	}
 	return d.o.Admit(m)
 }
