@@ -33,6 +33,7 @@ func (s *server) members(x *call) error {
 		x.json.boolean("voter", m.Voter)
 		x.json.booleanIfTrue("non_voter", m.NonVoter)
 		x.json.boolean("alive", m.Alive)
+		x.json.booleanIfTrue("draining", m.Draining)
 		x.json.number("applied_index", m.AppliedIndex)
 		x.json.number("lag", m.Lag)
 		x.json.numberUnlessZero("disk_free", m.DiskFree)

@@ -125,7 +125,7 @@ var replies = map[string]string{
 	"Invitation":    "id node? created_at:time expires_at:time expired?:bool used_by? used_at?:time",
 	"Invited":       "success:bool id invitation node? expires_at:time",
 	"Uninvited":     "success:bool id",
-	"Member":        "id address http_address role voter:bool non_voter?:bool alive:bool applied_index:int lag:int disk_free?:int disk_low?:bool version cluster_version:int min_cluster_version:int max_cluster_version:int",
+	"Member":        "id address http_address role voter:bool non_voter?:bool alive:bool draining?:bool applied_index:int lag:int disk_free?:int disk_low?:bool version cluster_version:int min_cluster_version:int max_cluster_version:int",
 	"Health":        "success:bool healthy:bool severity failure_tolerance:num reasons:[]string problems:[]Problem cluster_version:int upgrade",
 	"Problem":       "severity reason",
 	"ClusterEvents": "success:bool node started_at?:time events:[]ClusterEvent",

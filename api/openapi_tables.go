@@ -402,6 +402,7 @@ var fieldDocs = map[string]fieldDoc{
 	"platform":             says("Its operating system and processor."),
 	"started_at":           says("When the process started."),
 	"draining":             says("Whether the node drains."),
+	"Member.draining":      says("It is drained, or about to stop: it does not lead, and clients should use other nodes; absent if not."),
 	"store_format":         says("The format of its state on disk."),
 	"wire_version":         says("The version of what nodes send to each other."),
 	"backup_format":        says("The format of the backups that it makes."),

@@ -289,6 +289,7 @@ type Member struct {
 	Voter        bool   `json:"voter"`
 	NonVoter     bool   `json:"non_voter"` // it was started with --non-voter
 	Alive        bool   `json:"alive"`
+	Draining     bool   `json:"draining"` // it is drained, or about to stop: it does not lead, and clients should use other nodes
 	AppliedIndex uint64 `json:"applied_index"`
 	Lag          uint64 `json:"lag"`       // log entries behind the leader
 	DiskFree     uint64 `json:"disk_free"` // bytes on the disk of its data directory; 0 while it does not reply

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,10 +32,15 @@ func TestAnOperatorDrainsANodeAndEndsThat(t *testing.T) {
 	_, err := drained.shard.Reserve(t.Context(), reserve, time.Minute)
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err))
 	do(t, drained, add("a", "t", 0)) // still forwarded
+	c.eventually(func() bool { return c.shownDrained(drained) }, "members and health show it")
 
 	require.NoError(t, drained.SetDrained(t.Context(), false))
 	require.NoError(t, drained.SetDrained(t.Context(), false), "it can be repeated")
 	c.eventually(func() bool { return drained.Readiness().Ready }, "it is ready")
+	c.eventually(func() bool {
+		h, err := drained.Health(t.Context())
+		return err == nil && h.Healthy && !c.shownDrained(drained)
+	}, "nothing shows it any more")
 	c.eventually(func() bool {
 		jobs, err := drained.shard.Reserve(t.Context(), reserve, time.Minute)
 		return err == nil && len(jobs) == 1
@@ -50,6 +56,23 @@ func TestAnOperatorDrainsANodeAndEndsThat(t *testing.T) {
 	drained.BeginStop()
 	require.Equal(t, job.CodeConflict, job.CodeOf(drained.SetDrained(t.Context(), false)), "a stop is final")
 	require.True(t, drained.Draining())
+}
+
+// shownDrained reports whether members and health say that n, and no other node, is drained.
+func (c *testCluster) shownDrained(n *Node) bool {
+	members, err := n.Members(c.t.Context())
+	if err != nil || len(members) == 0 {
+		return false
+	}
+	for _, m := range members {
+		if m.Draining != (m.ID == n.cfg.NodeID) {
+			return false
+		}
+	}
+	h, err := n.Health(c.t.Context())
+	return err == nil && slices.ContainsFunc(h.Reasons, func(why string) bool {
+		return strings.HasPrefix(why, n.cfg.NodeID+" is drained: ") && job.Severity(why) == job.SeverityWarning
+	})
 }
 
 func TestTheOnlyVoterIsNotDrained(t *testing.T) {

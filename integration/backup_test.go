@@ -162,6 +162,9 @@ func TestTheLastOfThreeNodesIsRecovered(t *testing.T) {
 	require.Contains(t, string(refused), "--yes")
 	require.Equal(t, shown, c.tarry("recover", "--data-dir", last.DataDir()), "nothing has changed")
 	require.Contains(t, c.tarry("recover", "--data-dir", last.DataDir(), "--as-only-voter", "--yes"), "only voter of the new cluster")
+	shown = c.tarry("recover", "--data-dir", last.DataDir())
+	require.Contains(t, c.tarry("recover", "--data-dir", last.DataDir(), "--as-only-voter", "--yes"), "there is nothing to recover")
+	require.Equal(t, shown, c.tarry("recover", "--data-dir", last.DataDir()), "the second time has changed nothing")
 
 	c.start(last)
 	c.requireJobs(last, want)

@@ -14,6 +14,7 @@ type Member struct {
 	Voter        bool
 	NonVoter     bool // it was started not to vote; false while it is not alive
 	Alive        bool
+	Draining     bool // an operator has drained it, or it is about to stop
 	AppliedIndex uint64
 	Lag          uint64 // entries behind the leader's last index
 	Version      string // release of the node's binary; empty while unknown

@@ -512,7 +512,11 @@ export interface Member {
   httpAddress: string;
   role: "leader" | "follower";
   voter: boolean;
+  /** It was started with --non-voter. */
+  nonVoter?: boolean;
   alive: boolean;
+  /** It does not lead, and clients should use other nodes. */
+  draining?: boolean;
   appliedIndex: number;
   lag: number;
   version: string;

@@ -107,6 +107,7 @@ func (d autopilotDelegate) stats(ctx context.Context, id raft.ServerID) *autopil
 	if l := d.m.leadership.Load(); l != nil {
 		l.rings.record(id, a.Keyring)
 		l.backups.record(id, a.Backups)
+		l.drains.record(id, a.Drained)
 		l.disks.Record(id, diskHealthFromPB(a), time.Now())
 		if l.offers.record(id, offerOf(a)) {
 			poke(d.m.toLeader)

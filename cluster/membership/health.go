@@ -53,6 +53,8 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	for id, s := range state.Servers {
 		if why := ailment(raftconfig.NodeID(id), s, leader); why != "" {
 			h.Reasons = append(h.Reasons, why)
+		} else if l.drains.has(id) {
+			h.Reasons = append(h.Reasons, drainedReason(raftconfig.NodeID(id)))
 		}
 		if s.Server.NodeType == nonVoter && s.State != autopilot.RaftNonVoter {
 			h.Reasons = append(h.Reasons, raftconfig.NodeID(id)+" votes, though it was started with --non-voter: remove it, and let it join again with an empty data directory")

@@ -28,6 +28,7 @@ type leadership struct {
 	uninvited atomic.Pointer[map[string]string] // by server id: why a server may not join; from the last pass
 	disks     *diskpolicy.Policy
 	offers    offers
+	drains    memberDrains
 	rings     memberRings
 	backups   memberBackups
 }

@@ -80,7 +80,7 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 		}
 		out[i].AppliedIndex = a.AppliedIndex
 		out[i].Lag = last - min(last, a.AppliedIndex)
-		out[i].DiskFree, out[i].DiskLow = a.DiskFreeBytes, a.DiskLow
+		out[i].Draining, out[i].DiskFree, out[i].DiskLow = a.Drained, a.DiskFreeBytes, a.DiskLow
 		out[i].Runs, out[i].ClusterVersion = offerOf(a).runs, a.ClusterVersion
 	}
 	slices.SortFunc(out, func(a, b job.Member) int { return strings.Compare(a.ID, b.ID) })

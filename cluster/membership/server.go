@@ -85,7 +85,7 @@ func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*memb
 	for _, n := range members {
 		resp.Members = append(resp.Members, &memberpb.Member{
 			Id: n.ID, Address: n.Address, HttpAddress: n.HTTPAddress, Role: n.Role, Voter: n.Voter, NonVoter: n.NonVoter,
-			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+			Alive: n.Alive, Draining: n.Draining, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
 			DiskFreeBytes: n.DiskFree, DiskLow: n.DiskLow,
 			MinVersion: n.Runs.Min, MaxVersion: n.Runs.Max, ClusterVersion: n.ClusterVersion,
 		})
@@ -98,7 +98,7 @@ func membersFromPB(resp *memberpb.MembersResponse) []job.Member {
 	for _, n := range resp.GetMembers() {
 		out = append(out, job.Member{
 			ID: n.Id, Address: n.Address, HTTPAddress: n.HttpAddress, Role: n.Role, Voter: n.Voter, NonVoter: n.NonVoter,
-			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+			Alive: n.Alive, Draining: n.Draining, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
 			DiskFree: n.DiskFreeBytes, DiskLow: n.DiskLow,
 			Runs: job.Versions{Min: n.MinVersion, Max: n.MaxVersion}, ClusterVersion: n.ClusterVersion,
 		})

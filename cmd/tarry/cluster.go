@@ -21,7 +21,7 @@ func clusterCommand() *cobra.Command {
 }
 
 func membersCommand() *cobra.Command {
-	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade). VOTER is never for a\nnode that was started with --non-voter. The line below\nthem says what a node needs to become a member.", "tarry cluster members", 0, 0)
+	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade). ROLE says if it is\ndrained. VOTER is never for a node that was started with --non-voter. The line below\nthem says what a node needs to become a member.", "tarry cluster members", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		members, err := t.client.Members(ctx)
 		if err != nil {
@@ -31,7 +31,7 @@ func membersCommand() *cobra.Command {
 			t.notes.line("%s: the node is in no cluster yet; its log says what it waits for", c.path())
 		}
 		err = printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m client.Member) []string {
-			return []string{m.ID, m.Role, vote(m), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
+			return []string{m.ID, roleOf(m), vote(m), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
 		})
 		if err != nil || t.json || len(members) == 0 || members[0].Admission == "" {
 			return err
@@ -49,6 +49,14 @@ func versions(low, high uint32) string {
 		return strconv.FormatUint(uint64(high), 10)
 	}
 	return fmt.Sprintf("%d-%d", low, high)
+}
+
+// roleOf returns what the list of members shows of a member's role.
+func roleOf(m client.Member) string {
+	if m.Draining {
+		return m.Role + ", drained"
+	}
+	return m.Role
 }
 
 // vote returns what the list of members shows of a member's vote: yes, no or never.

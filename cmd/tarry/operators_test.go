@@ -81,6 +81,9 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("cluster", "drain", "n1", "--dry-run"), "nothing was done: n1 would be drained, and leadership would move")
 	require.Empty(t, s.operator.Calls())
 	require.Contains(t, s.ok("cluster", "drain", "n1"), "n1 is drained")
+	s.operator.Change = func(list []job.Member) []job.Member { list[1].Draining = true; return list }
+	require.Contains(t, s.ok("cluster", "members"), "follower, drained")
+	require.Contains(t, s.ok("cluster", "members", "--json"), `"draining":true`)
 	require.JSONEq(t, `{"node":"n1","draining":false}`, s.ok("cluster", "drain", "--undo", "--json"))
 	require.Equal(t, []string{"drain true", "drain false"}, s.operator.Calls())
 	for args, want := range map[string]struct {

@@ -24,6 +24,9 @@ data. Writes that were acknowledged by the lost nodes and never reached this one
 writes that were never acknowledged may appear. Compare all nodes that are left, and take the
 one with the largest LAST TERM, and of equal ones the largest LAST INDEX.
 
+A node that is the only voter of its cluster already needs no recovery, and --as-only-voter
+changes nothing then; with --force it gives the cluster a new id.
+
 Run it as the user of the node. If it is interrupted, run it again to its end: until then no
 node starts in the directory.`
 
@@ -31,6 +34,7 @@ func recoverCommand() *cobra.Command {
 	c := newLocal("recover", "show what a stopped node has; make it the first of a new cluster", "", recoverText, "tarry recover --data-dir /var/lib/tarry --as-only-voter")
 	dir := c.flags.String("data-dir", "", "data `directory` of a stopped node")
 	only := c.flags.Bool("as-only-voter", false, "make the node the only voter of a new cluster")
+	force := c.flags.Bool("force", false, "with --as-only-voter: make a new cluster also of a node that is the only voter already")
 	peersFile := c.flags.String("peers", "", "make the node a voter of a new cluster, with the other nodes of this `file` (tarry recover peers)")
 	yes := c.flags.BoolP("yes", "y", false, "do not ask; needed when standard input is not a terminal")
 	dry := c.flags.Bool("dry-run", false, "with --as-only-voter or --peers: say what would be done, and change nothing")
@@ -42,6 +46,8 @@ func recoverCommand() *cobra.Command {
 			return usagef("takes --as-only-voter or --peers, not both")
 		case !*only && *peersFile == "" && (*yes || *dry):
 			return usagef("--yes and --dry-run need --as-only-voter or --peers")
+		case *force && !*only:
+			return usagef("--force needs --as-only-voter")
 		}
 		if *peersFile != "" {
 			return c.recoverPeers(ctx, *dir, *peersFile, *yes, *dry)
@@ -49,6 +55,9 @@ func recoverCommand() *cobra.Command {
 		held, err := recovery.Inspect(*dir)
 		if err != nil {
 			return err
+		}
+		if *only && needsNone(&held) && !*force {
+			return c.printNoRecovery(*dir, &held)
 		}
 		if !*only || *dry {
 			return c.printHeld(&held, *only)
@@ -138,6 +147,19 @@ func (c *localCommand) printHeld(h *recovery.Held, would bool) error {
 		err = errors.Join(err, c.out.line("nothing was done: %s would be the only voter of a new cluster, with everything up to index %d. %s", h.NodeID, h.LastIndex, mayBeLost(h)))
 	}
 	return err
+}
+
+// needsNone reports whether the node is the only voter of its cluster already, with no recovery
+// to be ended: then it starts and leads as it is.
+func needsNone(h *recovery.Held) bool { return h.Voter() && h.Voters() == 1 && !h.Interrupted }
+
+func (c *localCommand) printNoRecovery(dir string, h *recovery.Held) error {
+	say := c.out
+	if c.json {
+		say = c.notes
+	}
+	return errors.Join(c.printHeld(h, false),
+		say.line("nothing was done: %s is the only voter of its cluster already, so there is nothing to recover. Start it: tarry server --data-dir %s --node-id %s, with its addresses as before. (With --force it becomes a new cluster.)", h.NodeID, dir, h.NodeID))
 }
 
 // mayBeLost says what a recovery may lose.

@@ -29,12 +29,13 @@ and its consumers first, or jobs run twice. If the command is interrupted, run i
 as the user of the node, which must be able to read the files. FILE may also be -, standard
 input, or s3://BUCKET/NAME, an object in a store.
 
-With --replace the file is sent to the leader of the cluster at --addr, which reads every record
+With --replace the command first reads the file and checks every checksum, unless it is standard
+input. Then it sends the file to the leader of the cluster at --addr, which reads every record
 of it before anything changes. Then all nodes have the jobs, topics, settings, schedules and
 namespaces of the backup, and none of the present ones. The members, the tokens and the
 cluster's id stay; --auth=reset removes the tokens. All reservations end, and tokens of
-reservations from before do nothing. While the nodes get the state, the queue does not serve. The
-command first backs up the present state to --safety-backup.
+reservations from before do nothing. While the nodes get the state, the queue does not serve. Before
+it sends the file, the command backs up the present state to --safety-backup.
 
 With --standby the state stays as it is, reservations included, and the new cluster follows the
 one of the backup, which goes on (docs/standby.md).`
@@ -112,6 +113,11 @@ func restoreCommand() *cobra.Command {
 		t.ResetAuth = f.auth == "reset"
 		if t.Standby && (t.ResetAuth || t.FromNow) {
 			return usagef("--standby keeps the state as it is: leave out --from-now and --auth")
+		}
+		if f.replace {
+			if err := c.checkSums(ctx, args[0]); err != nil {
+				return err
+			}
 		}
 		from, end, err := c.openState(ctx, args[0])
 		if err != nil {

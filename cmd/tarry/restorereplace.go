@@ -49,6 +49,32 @@ func (c *localCommand) replaceBy(ctx context.Context, from backup.State, f *rest
 	return c.printReplaced(&done, name, fmt.Sprintf("all nodes have or get the state of the backup, from entry %d of the log on", done.Index))
 }
 
+// checkSums reads a backup, and those that it needs, to their ends, so that a damaged one is
+// found before the cluster has any work with it. Standard input can only be read once: the
+// leader finds what is wrong with that.
+func (c *localCommand) checkSums(ctx context.Context, path string) error {
+	if path == "-" {
+		return nil
+	}
+	from, end, err := c.openState(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer end()
+	m := newByteMeter(c.notes, "check", from.StateBytes)
+	defer m.end()
+	read := int64(0)
+	_, err = io.Copy(writerFunc(func(p []byte) (int, error) {
+		read += int64(len(p))
+		m.show(read)
+		return len(p), ctx.Err()
+	}), from.From)
+	if err != nil {
+		return interrupted(ctx, fmt.Errorf("%s: %w; nothing was done", path, err), "nothing was done")
+	}
+	return nil
+}
+
 // safetyBackup backs up the state that is to be replaced.
 func (c *localCommand) safetyBackup(ctx context.Context, t *terminal, f *restoreFlags) error {
 	if f.safety == "" {

@@ -971,6 +971,7 @@ type Member struct {
 	DiskFreeBytes  uint64                 `protobuf:"varint,10,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"` // see StatusResponse
 	DiskLow        bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
 	NonVoter       bool                   `protobuf:"varint,13,opt,name=non_voter,json=nonVoter,proto3" json:"non_voter,omitempty"`       // it was started not to vote, and is alive
+	Draining       bool                   `protobuf:"varint,14,opt,name=draining,proto3" json:"draining,omitempty"`                       // it should not lead: see StatusResponse.drained
 	MinVersion     uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"` // see StatusResponse
 	MaxVersion     uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
 	ClusterVersion uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
@@ -1088,6 +1089,13 @@ func (x *Member) GetDiskLow() bool {
 func (x *Member) GetNonVoter() bool {
 	if x != nil {
 		return x.NonVoter
+	}
+	return false
+}
+
+func (x *Member) GetDraining() bool {
+	if x != nil {
+		return x.Draining
 	}
 	return false
 }
@@ -2561,7 +2569,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\"\x10\n" +
 	"\x0eMembersRequest\"D\n" +
 	"\x0fMembersResponse\x121\n" +
-	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xb1\x03\n" +
+	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xcd\x03\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12!\n" +
@@ -2575,7 +2583,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x0fdisk_free_bytes\x18\n" +
 	" \x01(\x04R\rdiskFreeBytes\x12\x19\n" +
 	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12\x1b\n" +
-	"\tnon_voter\x18\r \x01(\bR\bnonVoter\x12\x1f\n" +
+	"\tnon_voter\x18\r \x01(\bR\bnonVoter\x12\x1a\n" +
+	"\bdraining\x18\x0e \x01(\bR\bdraining\x12\x1f\n" +
 	"\vmin_version\x18\x14 \x01(\rR\n" +
 	"minVersion\x12\x1f\n" +
 	"\vmax_version\x18\x15 \x01(\rR\n" +

@@ -602,7 +602,11 @@ class Member(Reply):
     http_address: str = ""
     role: str = ""
     voter: bool = False
+    non_voter: bool = False
+    """It was started with --non-voter."""
     alive: bool = False
+    draining: bool = False
+    """It does not lead, and clients should use other nodes."""
     applied_index: int = 0
     lag: int = 0
     version: str = ""
