@@ -21,10 +21,10 @@
 //   - There is at most one first configuration (bootstrap.go). It contains only nodes
 //     that expect the same number of voters, have found no node with state, and have
 //     promised themselves to one proposer.
-//   - The leader adds the live nodes of gossip to the configuration (reconcile.go). It
-//     never removes a server because it is silent. A server is removed by an operator
-//     (operate.go) or because its node id returned as another incarnation, and
-//     only if the remaining live voters are a quorum (quorum.go).
+//   - The leader adds the live nodes of gossip that reply (newcomers.go) to the
+//     configuration (reconcile.go). It never removes a server because it is silent. A
+//     server is removed by an operator (operate.go) or because its node id returned as
+//     another incarnation, and only if the remaining live voters are a quorum (quorum.go).
 //   - A removed server is first forgotten through the log, then removed. So no
 //     leader adds it again, and any leader can complete the removal. If an operator
 //     removed it, the log has its node id, too, and no server of that node joins

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -97,14 +98,16 @@ func (m *Membership) Join(ctx context.Context, addrs []string) error {
 
 // rejoin looks for members when fewer are alive than there should be. Gossip removes
 // a dead node after half a minute, so without this the two sides of a long partition
-// would never find each other again.
+// would never find each other again. It tries other addresses each time, for about
+// Timing.Rejoin: forged gossip can have left hundreds at which no node is.
 func (m *Membership) rejoin(ctx context.Context) {
 	p := m.pool.Load()
 	if p == nil || !m.missesMembers() {
 		return
 	}
-	addrs := m.seeds.list()
-	for _, a := range p.Known() {
+	addrs, known := m.seeds.list(), p.Known()
+	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	for _, a := range known {
 		if a != m.GossipAddr() && !slices.Contains(addrs, a) {
 			addrs = append(addrs, a)
 		}
@@ -112,7 +115,9 @@ func (m *Membership) rejoin(ctx context.Context) {
 	if len(addrs) == 0 {
 		return
 	}
-	n, err := p.Join(ctx, addrs)
+	joining, cancel := context.WithTimeout(ctx, m.cfg.Timing.Rejoin)
+	defer cancel()
+	n, err := p.Join(joining, addrs)
 	if err != nil && ctx.Err() == nil {
 		m.cfg.Logger.Debug("not every address to join answered", "answered", n, "error", err)
 	}

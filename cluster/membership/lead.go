@@ -26,6 +26,7 @@ type leadership struct {
 	autopilot *autopilot.Autopilot
 	problems  atomic.Pointer[map[string]string] // by node id: why it cannot be added or removed; from the last pass
 	uninvited atomic.Pointer[map[string]string] // by server id: why a server may not join; from the last pass
+	silent    map[string]silence                // by server id: newcomers that did not reply well; guarded by Membership.changing
 	disks     *diskpolicy.Policy
 	offers    offers
 	drains    memberDrains

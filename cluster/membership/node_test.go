@@ -60,12 +60,14 @@ type testCluster struct {
 	rejoin   time.Duration // 0: a fifth of a second
 }
 
+func newConns() *leaderrpc.Conns {
+	return leaderrpc.NewConns(func(ctx context.Context, _, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	})
+}
+
 func newTestCluster(t *testing.T) *testCluster {
-	w := &testCluster{t: t, raft: make(map[string]string), conns: leaderrpc.NewConns(
-		func(ctx context.Context, _, addr string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
-		},
-	)}
+	w := &testCluster{t: t, raft: make(map[string]string), conns: newConns()}
 	t.Cleanup(func() {
 		for _, n := range w.nodes {
 			n.stop()
@@ -99,6 +101,7 @@ type node struct {
 	log        logLines
 
 	*Membership
+	conns  *leaderrpc.Conns // nil: those of the cluster
 	acks   *ackguard.Guard
 	raft   *raft.Raft
 	fsm    *fsm
@@ -150,7 +153,7 @@ func (n *node) config() Config {
 		ProposeVersion: func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
 		Runs:           n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
 		GossipKeys: n.gossipKeys(), GossipVerify: n.verify, SecureCalls: !n.plainCalls,
-		Dial: n.cluster.conns.Get, Acks: n.acks,
+		Dial: cmp.Or(n.conns, n.cluster.conns).Get, Acks: n.acks,
 		DiskHealth: func() diskpolicy.Health {
 			if h := n.diskHealth.Load(); h != nil {
 				return *h

@@ -29,11 +29,19 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		problems[node] = fmt.Sprintf("the removal of %s (server %s) is half done: %v", node, id, err)
 		errs = append(errs, fmt.Errorf("finish the removal of %s: %w", id, err))
 	}
-	for _, n := range m.members() {
+	l, nodes := m.leadership.Load(), m.members()
+	var failed map[string]error
+	if l != nil {
+		failed = m.askNewcomers(ctx, l, nodes)
+	}
+	for _, n := range nodes {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := m.syncMember(ctx, n)
+		err := failed[n.ServerID]
+		if err == nil {
+			err = m.syncMember(ctx, n)
+		}
 		switch {
 		case err == nil:
 		case errors.As(err, new(notInvited)):
@@ -43,7 +51,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
 		}
 	}
-	if l := m.leadership.Load(); l != nil {
+	if l != nil {
 		l.problems.Store(&problems)
 		m.turnedAway(l, uninvited)
 	}

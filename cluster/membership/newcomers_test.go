@@ -1,0 +1,67 @@
+package membership
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/membership/gossip"
+)
+
+// forge sends a node's gossip port the record of another node, as memberlist does: a type
+// byte and a structure.
+func forge(t *testing.T, to string, record gossip.Meta, at *net.UDPAddr) {
+	meta, err := record.Encode()
+	require.NoError(t, err)
+	packet := bytes.NewBuffer([]byte{4})
+	require.NoError(t, codec.NewEncoder(packet, new(codec.MsgpackHandle)).Encode(struct {
+		Incarnation uint32
+		Node        string
+		Addr        []byte
+		Port        uint16
+		Meta        []byte
+		Vsn         []uint8
+	}{1, record.ServerID + "@1", at.IP.To4(), uint16(at.Port), meta, []uint8{1, 5, 2, 0, 0, 0}}))
+	c, err := net.Dial("udp", to)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Write(packet.Bytes())
+	require.NoError(t, err)
+}
+
+// The leader asks each node that wants to join, and waits for two seconds for its reply.
+func TestNodesThatDoNotReplyDoNotDelayAnother(t *testing.T) {
+	t.Parallel()
+	w := newTestCluster(t)
+	w.noProbes = true // gossip never finds that they are dead
+	n1 := w.node("n1", 1)
+	n1.conns = newConns() // n2 connects to the others, too, and knows sooner that they do not reply
+	t.Cleanup(n1.conns.Close)
+	n1.start()
+	w.voters("n1")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	defer udp.Close()
+	const ghosts = 60
+	eventually(t, "gossip has the nodes that do not exist", func() bool {
+		for i := range ghosts {
+			id := fmt.Sprint("ghost", i)
+			forge(t, n1.gossipAddr(), gossip.Meta{NodeID: id, ServerID: id + ".1", ClusterAddr: silent.Addr().String(), Protocol: protocol, Epoch: 1},
+				udp.LocalAddr().(*net.UDPAddr))
+		}
+		return len(n1.members()) == 1+ghosts
+	})
+	n2 := w.node("n2", 0, n1.gossipAddr())
+	n2.start()
+	w.voters("n1", "n2")
+	eventually(t, "the health names the others", func() bool {
+		return n1.reports("ghost0 is alive but cannot be taken in: ask it which versions it runs: ")
+	})
+}
