@@ -268,27 +268,3 @@ func nodesOf(n int) string {
 	}
 	return strconv.Itoa(n) + " nodes"
 }
-
-func transferCommand() *cobra.Command {
-	c := newCommand("transfer-leadership", "hand leadership to another node", "[ID]", "Hands leadership to the node named, or to the best follower.",
-		"tarry cluster transfer-leadership n2", 0, 1)
-	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		id := strings.Join(args, "")
-		moved, err := t.client.TransferLeadership(ctx, id)
-		switch {
-		case err != nil:
-			return err
-		case t.json:
-			return t.printJSON(struct {
-				Success bool `json:"success"`
-				Moved   bool `json:"moved"`
-			}{true, moved})
-		case !moved:
-			return t.out.line("%s leads already", id)
-		}
-		if id != "" {
-			return t.out.line("leadership has moved to %s", id)
-		}
-		return t.out.line("leadership has moved")
-	})
-}

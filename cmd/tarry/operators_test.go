@@ -253,3 +253,19 @@ func TestShrinkingToOneVoterSaysWhatThatMeans(t *testing.T) {
 		require.Empty(t, s.operator.Calls())
 	}
 }
+
+func TestTheDryRunOfATransfer(t *testing.T) {
+	s := newOperators(t)
+	for id, says := range map[string]string{
+		"": "leadership would move from n1 to the best follower", "n1": "n1 leads already", "n2": "leadership would move from n1 to n2", "n3": "n3 is not alive",
+	} {
+		require.Contains(t, s.ok(append([]string{"cluster", "transfer-leadership", "--dry-run"}, strings.Fields(id)...)...), says)
+	}
+	require.JSONEq(t, `{"success":true,"moved":false,"dry_run":true,"plan":"nothing was done: n1 leads already"}`, s.ok("cluster", "transfer-leadership", "n1", "--dry-run", "--json"))
+	code, _, errs := s.run("cluster", "transfer-leadership", "n9", "--dry-run")
+	require.Equal(t, exitNotFound, code, errs)
+	require.Empty(t, s.operator.Calls())
+	require.Contains(t, transferPlan([]client.Member{{ID: "n1", Role: "leader", Voter: true}}, client.Member{}), "no other voter is alive")
+	require.Contains(t, transferPlan(nil, client.Member{ID: "n4"}), "does not vote")
+	require.Contains(t, transferPlan(nil, client.Member{ID: "n2", Voter: true, Alive: true, Draining: true}), "gives it away again")
+}
