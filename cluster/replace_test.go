@@ -218,9 +218,10 @@ func TestANodeWithAStateThatTheClusterDoesNotHaveGetsTheClusters(t *testing.T) {
 	do(t, c.nodes[l], add("in-backup", "t", time.Hour))
 	file := backupFrom(t, c.nodes[l])
 	do(t, c.nodes[l], add("present", "t", time.Hour))
-	last, term := c.nodes[l].shard.raft.LastIndex(), c.nodes[l].shard.raft.CurrentTerm()
-	configuration := c.nodes[l].shard.machine.Applied()
+	lost := c.nodes[l].shard
+	configuration := lost.machine.Applied()
 	c.stop(l)
+	last, term := lost.raft.LastIndex(), lost.raft.CurrentTerm() // an entry may have come while it stopped
 
 	dir := filepath.Join(c.cfgs[l].DataDir, "shard-0", "fsm")
 	m, err := fsm.Open(dir, fsm.Options{})
