@@ -127,7 +127,8 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 		return nil, err
 	}
 	defer cluster.Stop()
-	c.Cluster, c.Logger, c.Addrs = cluster, log, c.addrs(cluster.Nodes()...)
+	c.Logger = log
+	c.Load(cluster)
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -160,6 +161,11 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 	}
 	res.Command = c.Command(nodes)
 	return res, nil
+}
+
+// Load makes all nodes of a cluster those that are loaded.
+func (c *Config) Load(cluster *localcluster.Cluster) {
+	c.Cluster, c.Addrs = cluster, c.addrs(cluster.Nodes()...)
 }
 
 // addrs lists where nodes serve the protocol.

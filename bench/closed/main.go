@@ -151,15 +151,8 @@ func (a *arm) start(ctx context.Context, binary, dir string) (err error) {
 
 func (c *config) measure(ctx context.Context, a *arm, s bench.Scenario) (*bench.Result, error) {
 	load := bench.Defaults(s, bench.Protocol(c.protocol))
-	load.Cluster, load.Duration, load.Warmup, load.Logger = a.cluster, c.duration, warmup, slog.New(slog.DiscardHandler)
-	load.Addrs = nil
-	for _, n := range a.cluster.Nodes() {
-		addr := n.HTTP
-		if load.Protocol == bench.Beanstalkd {
-			addr = n.Beanstalk
-		}
-		load.Addrs = append(load.Addrs, addr)
-	}
+	load.Duration, load.Warmup, load.Logger = c.duration, warmup, slog.New(slog.DiscardHandler)
+	load.Load(a.cluster)
 	if err := load.Validate(); err != nil {
 		return nil, err
 	}

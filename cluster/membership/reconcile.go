@@ -108,7 +108,7 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 	if n.Protocol != protocol {
 		return fmt.Errorf("it speaks membership protocol %d, this node %d", n.Protocol, protocol)
 	}
-	if err := m.checkVersion(ctx, n); err != nil {
+	if err := m.checkVersion(ctx, n); err != nil { // again, at once before it is taken in: it replied a moment ago
 		return err
 	}
 	invitation, err := m.checkInvitation(ctx, n)

@@ -11,8 +11,8 @@ import (
 )
 
 // Without gossip keys a stranger can fill the pool with nodes that do not exist. Gossip
-// needs minutes to find that they are dead, since it probes one node a second. A real node
-// that starts meanwhile is told from them by a ping: it answers, by the name of its run.
+// needs minutes to find that they are dead, since it probes one node a second. Meanwhile the
+// pool pings newcomers: only one that exists answers by the name of its run.
 
 // maxChecks bounds the newcomers that wait for their ping, and those that are pinged at a
 // time.
