@@ -37,6 +37,7 @@ func clockCommand() *cobra.Command {
 func clockResetCommand() *cobra.Command {
 	c := newCommand("reset", "set the queue's clock back to the nodes'", "", "Sets the clock of the queue back to that of the majority of the nodes, after clocks that\nwere far ahead have taken it along and are right again. Refused unless it is ahead by\nmore than --max-clock-offset. docs/operations.md says what becomes of the jobs.",
 		"tarry cluster clock reset", 0, 0)
+	c.plans(planClockReset)
 	return operate(c, false, "the queue's clock is right again", func(ctx context.Context, cl *client.Client, _ []string) error {
 		return cl.ResetClock(ctx)
 	})

@@ -154,8 +154,10 @@ const quietTime = 2 * time.Second
 // acts on the node at --addr.
 func operate(c *clientCommand, oneNode bool, done string, f func(context.Context, *client.Client, []string) error) *cobra.Command {
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		if oneNode && len(t.nodes) != 1 {
-			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
+		if oneNode {
+			if err := t.needsOneNode(); err != nil {
+				return err
+			}
 		}
 		if c.question != nil {
 			if *c.dry {
@@ -183,9 +185,18 @@ func operate(c *clientCommand, oneNode bool, done string, f func(context.Context
 	})
 }
 
+// needsOneNode refuses a command that acts on the node at --addr when --addr names several.
+func (t *terminal) needsOneNode() error {
+	if len(t.nodes) != 1 {
+		return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
+	}
+	return nil
+}
+
 func joinCommand() *cobra.Command {
 	c := newCommand("join", "make a node join a cluster", "ADDRESS...", "Makes the node at --addr join the cluster of the nodes that gossip at the addresses (host:port).",
 		"tarry cluster join --addr n4:7300 n1:7302 n2:7302", 1, 100)
+	c.plans(planJoin)
 	return operate(c, true, "joined", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.Join(ctx, args)
 	})
@@ -243,6 +254,7 @@ data directory away and start it with --join: it becomes a new member.`
 
 func admitCommand() *cobra.Command {
 	c := newCommand("admit", "let a node that was removed join again", "ID", admitText, "tarry cluster admit n3", 1, 1)
+	c.plans(planAdmit)
 	return operate(c, false, "admitted", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.AdmitNode(ctx, args[0])
 	})

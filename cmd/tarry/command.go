@@ -40,6 +40,7 @@ type clientCommand struct {
 
 	question question // nil: it does not ask
 	sure     *bool    // it need not
+	plan     plan     // nil: it has no dry run, or one of its own
 	dry      *bool    // it only says what it would do
 }
 
@@ -105,6 +106,9 @@ func (c *clientCommand) does(f action) *cobra.Command {
 			return err
 		}
 		defer t.client.Close()
+		if c.plan != nil && *c.dry {
+			return t.printPlan(cmd.Context(), c.plan, args)
+		}
 		return f(cmd.Context(), t, args)
 	}
 	return c.cmd

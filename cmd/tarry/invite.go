@@ -18,13 +18,14 @@ Nodes that are members stay members.`
 
 func admissionCommand() *cobra.Command {
 	c := newCommand("admission", "show or set what a node needs to become a member", "[open|invited]", admissionText, "tarry cluster admission invited", 0, 1)
+	c.plans(planAdmission)
 	return c.does(func(ctx context.Context, t *terminal, args []string) (err error) {
 		var shown struct {
 			Admission string `json:"admission"`
 		}
 		if len(args) == 1 {
-			if args[0] != client.AdmissionOpen && args[0] != client.AdmissionInvited {
-				return usagef("the admission is %q; it takes %s or %s", args[0], client.AdmissionOpen, client.AdmissionInvited)
+			if err := checkAdmission(args); err != nil {
+				return err
 			}
 			shown.Admission, err = args[0], t.client.SetAdmission(ctx, args[0])
 		} else {
@@ -40,6 +41,14 @@ func admissionCommand() *cobra.Command {
 	})
 }
 
+// checkAdmission refuses an admission that there is not; none is the question which it is.
+func checkAdmission(args []string) error {
+	if len(args) == 1 && args[0] != client.AdmissionOpen && args[0] != client.AdmissionInvited {
+		return usagef("the admission is %q; it takes %s or %s", args[0], client.AdmissionOpen, client.AdmissionInvited)
+	}
+	return nil
+}
+
 const inviteText = `Makes an invitation, with which one node may become a member, and prints its text this once.
 Put the text into a file that only the user of the node can read, and start the node with
 --join and --join-invitation-file. The text does not leave that node again: it signs what
@@ -52,9 +61,21 @@ func inviteCommand() *cobra.Command {
 	c.flags.Var(&lasts, "expires-in", "`time` after which it ends, up to 30d")
 	var file secretFile
 	file.register(c, "invitation")
-	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+	checkTime := func() error {
 		if lasts.d < time.Second || lasts.d > job.MaxInvitationTime {
 			return usagef("--expires-in takes a time from 1s to 30d")
+		}
+		return nil
+	}
+	c.plans(func(ctx context.Context, t *terminal, _ []string) (string, error) {
+		if err := checkTime(); err != nil {
+			return "", err
+		}
+		return planInvite(ctx, t, *node, lasts.d)
+	})
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		if err := checkTime(); err != nil {
+			return err
 		}
 		var made client.Invited
 		return t.makeSecret(&file, "invitation made", &made, func() (text *string, err error) {
@@ -93,6 +114,7 @@ func invitationState(v client.Invitation) string {
 
 func uninviteCommand() *cobra.Command {
 	c := newCommand("uninvite", "revoke an invitation", "ID", "Revokes an invitation at once. A node that has used it stays a member.", "tarry cluster uninvite 1f2e3d4c", 1, 1)
+	c.plans(planUninvite)
 	return operate(c, false, "revoked", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.Uninvite(ctx, args[0])
 	})

@@ -35,6 +35,7 @@ func keyringListCommand() *cobra.Command {
 
 func keyringInstallCommand() *cobra.Command {
 	c := newCommand("install", "make a new key on all nodes", "", "Makes a new key on all nodes, with which they decrypt from now on. They go on encrypting with\nthe key that they use. Exit code 1 if a node has not taken it.", "tarry keyring install", 0, 0)
+	c.plans(planInstallKey)
 	return c.changesKeyring("installed key %s", func(ctx context.Context, cl *client.Client, _ []string) (client.Keyring, error) {
 		return cl.InstallKey(ctx)
 	})
@@ -43,6 +44,7 @@ func keyringInstallCommand() *cobra.Command {
 func keyringUseCommand() *cobra.Command {
 	c := newCommand("use", "encrypt with a key that all nodes have", "KEY", "Makes all nodes encrypt with the key that has this fingerprint. It is refused while a node that\nreplies does not have it. For the key in use already it gives all nodes the leader's keys.\nExit code 1 if a node has not taken the change.",
 		"tarry keyring use 0a1b2c3d4e5f6071", 1, 1)
+	c.plans(planUseKey)
 	return c.changesKeyring("nodes encrypt with key %s", func(ctx context.Context, cl *client.Client, args []string) (client.Keyring, error) {
 		return cl.UseKey(ctx, args[0])
 	})
@@ -51,6 +53,7 @@ func keyringUseCommand() *cobra.Command {
 func keyringRemoveCommand() *cobra.Command {
 	c := newCommand("remove", "remove a key from all nodes", "KEY", "Removes the key that has this fingerprint from all nodes. It is refused unless all nodes reply\nand encrypt with another key. Exit code 1 if a node has not taken the change.",
 		"tarry keyring remove 0a1b2c3d4e5f6071", 1, 1)
+	c.plans(planRemoveKey)
 	return c.changesKeyring("removed key %s", func(ctx context.Context, cl *client.Client, args []string) (client.Keyring, error) {
 		return cl.RemoveKey(ctx, args[0])
 	})

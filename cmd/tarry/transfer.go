@@ -13,12 +13,9 @@ import (
 func transferCommand() *cobra.Command {
 	c := newCommand("transfer-leadership", "hand leadership to another node", "[ID]", "Hands leadership to the node named, or to the best follower.",
 		"tarry cluster transfer-leadership n2", 0, 1)
-	dry := c.flags.Bool("dry-run", false, "say what would be done, and change nothing")
+	c.plans(planTransfer)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		id := strings.Join(args, "")
-		if *dry {
-			return t.planTransfer(ctx, id)
-		}
 		moved, err := t.client.TransferLeadership(ctx, id)
 		switch {
 		case err != nil:
@@ -37,26 +34,21 @@ func transferCommand() *cobra.Command {
 
 // transferReply is the output of transfer-leadership --json.
 type transferReply struct {
-	Success bool   `json:"success"`
-	Moved   bool   `json:"moved"`
-	DryRun  bool   `json:"dry_run,omitzero"`
-	Plan    string `json:"plan,omitzero"`
+	Success bool `json:"success"`
+	Moved   bool `json:"moved"`
 }
 
-func (t *terminal) planTransfer(ctx context.Context, id string) error {
+func planTransfer(ctx context.Context, t *terminal, args []string) (string, error) {
 	members, err := t.client.Members(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
+	id := strings.Join(args, "")
 	target, ok := memberOf(members, id)
 	if id != "" && !ok {
-		return noMember(id)
+		return "", noMember(id)
 	}
-	plan := "nothing was done: " + transferPlan(members, target)
-	if t.json {
-		return t.printJSON(transferReply{Success: true, DryRun: true, Plan: plan})
-	}
-	return t.out.line("%s", plan)
+	return transferPlan(members, target), nil
 }
 
 // transferPlan says what a transfer would do; the zero target is the best follower. The leader
