@@ -12,6 +12,9 @@ import (
 	"tarry/job"
 )
 
+// incrementalSince is the cluster version from which all releases read incremental backups.
+const incrementalSince = 2
+
 // newBackups returns what makes the scheduled backups; nil without a schedule.
 func (n *Node) newBackups() *backupschedule.Scheduler {
 	b := n.cfg.Backups
@@ -22,7 +25,8 @@ func (n *Node) newBackups() *backupschedule.Scheduler {
 		Timetable: b.Timetable, Dir: b.Dir, Bucket: b.Bucket, Keep: b.Keep, FullEvery: b.FullEvery, Rate: b.Rate,
 		NodeID: n.cfg.NodeID, Incarnation: strings.TrimPrefix(n.data.ServerID(), n.cfg.NodeID+"."), ClusterID: n.clusterID,
 		Leads: n.leads, Others: func() ([]int64, bool) { return n.members.OtherBackups() }, Now: n.shard.Now, Write: n.writeScheduledBackup, BaseOf: recovery.BaseOf,
-		DataDir: n.cfg.DataDir, LowWater: func() uint64 { return n.disk.State().Mark }, Logger: n.log,
+		Incremental: func() bool { return n.shard.machine.Version() >= incrementalSince },
+		DataDir:     n.cfg.DataDir, LowWater: func() uint64 { return n.disk.State().Mark }, Logger: n.log,
 	})
 }
 

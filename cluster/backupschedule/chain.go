@@ -76,6 +76,9 @@ func (s *Scheduler) base(ctx context.Context, list []File) (base *Base, because 
 	if s.cfg.FullEvery <= 1 || len(list) == 0 {
 		return nil, ""
 	}
+	if !s.cfg.Incremental() {
+		return nil, "the cluster version is that of releases that do not read incremental ones"
+	}
 	newest := &list[0]
 	if newest.Problem != "" {
 		return nil, newest.Name + " cannot be restored: " + newest.Problem

@@ -68,6 +68,10 @@ func TestABackupIsWholeBeforeItsTurnWhereTheOneBeforeIsNoBase(t *testing.T) {
 			[]string{"103", "102 on 101: its base " + at("20000101T000000", 101) + " is missing or damaged"}},
 		{"a cut base", func(n *fakeNode) { n.cut(at("20000101T000000", 101)) }, "its base " + at("20000101T000000", 101) + " is missing or damaged",
 			[]string{"103", "102 on 101: its base " + at("20000101T000000", 101) + " is missing or damaged", "101: the backup is damaged: it does not have the end of its 7 bytes of state, as after an interrupted copy"}},
+		{"an older release may lead", func(n *fakeNode) {
+			asked := 0
+			n.s.cfg.Incremental = func() bool { asked++; return asked > 1 }
+		}, "releases that do not read incremental ones", []string{"103", "102 on 101", "101"}},
 		{"a damaged base", func(n *fakeNode) { n.damage(at("20000101T010000", 102)) }, at("20000101T010000", 102) + " cannot be the base: the backup is damaged: block 1 does not match its checksum",
 			[]string{"103", "102 on 101", "101"}},
 		{"the newest is lost", func(n *fakeNode) { n.lose(at("20000101T010000", 102)) }, "",

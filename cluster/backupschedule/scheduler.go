@@ -54,6 +54,9 @@ type Config struct {
 	// BaseOf reads from the beginning of a backup what one that builds on it may leave out. The
 	// file has an id and a name. nil if FullEvery is 1.
 	BaseOf func(r *backup.Reader, id, name string) (*job.BackupBase, error)
+	// Incremental reports whether the releases of all nodes read incremental backups. One that does
+	// not might lead next, and remove the bases of those that it keeps. nil if FullEvery is 1.
+	Incremental func() bool
 	// DataDir is the node's, LowWater the low-water mark of its disk in bytes.
 	DataDir  string
 	LowWater func() uint64

@@ -54,7 +54,7 @@ func newFakeNode(t *testing.T, dir, spec string, keep int) *fakeNode {
 		ClusterID: func() string { return n.cluster }, Leads: n.leader,
 		Others: func() ([]int64, bool) { return n.others() },
 		Now:    func() time.Time { return time.Now().Add(n.ahead) },
-		Write:  n.write, BaseOf: baseOf, FullEvery: 1, DataDir: "/nowhere", LowWater: func() uint64 { return 0 },
+		Write:  n.write, BaseOf: baseOf, FullEvery: 1, Incremental: func() bool { return true }, DataDir: "/nowhere", LowWater: func() uint64 { return 0 },
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	return n
