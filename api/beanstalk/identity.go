@@ -84,8 +84,8 @@ func (c *conn) takeBound() {
 	c.server.complaints.Warn("the token of a listener for beanstalkd clients cannot be used, so they have none", "listener", c.net.LocalAddr().String(), "error", err)
 }
 
-// certificate returns what the client's certificate names. While the handshake is under way it
-// waits for that.
+// certificate returns what the client's certificate names; nothing while the handshake is under
+// way.
 func (c *conn) certificate() access.Certificate {
 	return access.CertificateOf(clienttls.TokenOf(clienttls.StateOf(c.net)))
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"tarry/internal/replay"
@@ -96,13 +96,20 @@ type conn struct {
 	net.Conn // as accepted
 	o        *Options
 
-	mu     sync.Mutex
-	spoken net.Conn // nil before the first byte
-	failed error    // of the first Read
+	spoken atomic.Pointer[spoken] // nil before the first byte
+	failed error                  // of the first Read
 
 	limit *time.Timer // closes Conn if the handshake takes too long; nil: there is no limit
 	ready bool        // the handshake is over
 	told  bool        // Refused was called
+}
+
+// spoken is what a connection speaks.
+type spoken struct {
+	net.Conn
+	// state is that of TLS when the handshake is over; it does not change any more. nil: it is not
+	// over, or there is none. It is kept because each request is asked for it.
+	state *tls.ConnectionState
 }
 
 // hurry sets the time limit of the handshake. It is called before the second goroutine knows
@@ -114,12 +121,14 @@ func (c *conn) hurry() {
 }
 
 // handshake ends the handshake of a client that speaks TLS, before the first byte is read.
-func (c *conn) handshake(s net.Conn) error {
-	if t, ok := s.(*tls.Conn); ok {
+func (c *conn) handshake(s *spoken) error {
+	if t, ok := s.Conn.(*tls.Conn); ok {
 		if err := t.Handshake(); err != nil {
 			c.refused(err)
 			return err
 		}
+		state := t.ConnectionState()
+		c.spoken.Store(&spoken{t, &state})
 	}
 	if c.ready = true; c.limit != nil {
 		c.limit.Stop()
@@ -140,13 +149,13 @@ func (c *conn) refused(err error) {
 	c.o.Refused(c.RemoteAddr(), err)
 }
 
-// StateOf returns the state of TLS of a connection, or nil if it has none.
+// StateOf returns the state of TLS of a connection, or nil if it has none or its handshake is
+// not over. It must not be changed.
 func StateOf(c net.Conn) *tls.ConnectionState {
 	for c != nil {
 		if ours, ok := c.(*conn); ok {
-			if t, ok := ours.speaks().(*tls.Conn); ok {
-				s := t.ConnectionState()
-				return &s
+			if s := ours.spoken.Load(); s != nil {
+				return s.state
 			}
 			return nil
 		}
@@ -159,15 +168,8 @@ func StateOf(c net.Conn) *tls.ConnectionState {
 	return nil
 }
 
-// speaks returns what the connection speaks; nil: that is not known yet.
-func (c *conn) speaks() net.Conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.spoken
-}
-
 func (c *conn) Read(b []byte) (int, error) {
-	s := c.speaks()
+	s := c.spoken.Load()
 	if s == nil {
 		if c.failed != nil {
 			return 0, c.failed
@@ -189,7 +191,7 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // begin reads the first byte. After a deadline it may be called again.
-func (c *conn) begin() (net.Conn, error) {
+func (c *conn) begin() (*spoken, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(c.Conn, first[:]); err != nil {
 		return nil, err
@@ -204,10 +206,9 @@ func (c *conn) begin() (net.Conn, error) {
 		c.refuse()
 		return nil, c.failed
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spoken = s
-	return s, nil
+	speech := &spoken{Conn: s}
+	c.spoken.Store(speech)
+	return speech, nil
 }
 
 // refuse tells a plain client what the port wants. Closing at once with unread bytes
@@ -225,7 +226,7 @@ func (c *conn) refuse() {
 
 // Write writes plain text if the client has sent nothing: only a refusal comes so early.
 func (c *conn) Write(b []byte) (int, error) {
-	if s := c.speaks(); s != nil {
+	if s := c.spoken.Load(); s != nil {
 		return s.Write(b)
 	}
 	return c.Conn.Write(b)
@@ -233,8 +234,10 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // CloseWrite ends the sending half.
 func (c *conn) CloseWrite() error {
-	if t, ok := c.speaks().(*tls.Conn); ok {
-		return t.CloseWrite()
+	if s := c.spoken.Load(); s != nil {
+		if t, ok := s.Conn.(*tls.Conn); ok {
+			return t.CloseWrite()
+		}
 	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -243,7 +246,7 @@ func (c *conn) CloseWrite() error {
 }
 
 func (c *conn) Close() error {
-	if s := c.speaks(); s != nil {
+	if s := c.spoken.Load(); s != nil {
 		return s.Close()
 	}
 	return c.Conn.Close()
