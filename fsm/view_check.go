@@ -13,13 +13,21 @@ import (
 // Check reads the whole state and returns the first inconsistency: a job that is not in
 // exactly one list, a wrong counter, a record without owner. Its memory grows with the
 // topics, not with the jobs.
-func (v *View) Check() error {
-	return v.read(func(r pebble.Reader) error {
+func (v *View) Check() error { return v.CheckWith(func(uint64) {}) }
+
+// CheckWith is Check that tells now and then how many records it has looked at.
+func (v *View) CheckWith(looked func(records uint64)) error {
+	return v.read(func(r pebble.Reader) (err error) {
 		m, err := readMeta(r)
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64), bytes: make(map[uint32]uint64)}
+		near, err := newLookups(r, spaceSpec, spaceStatus, spaceIndex, spaceID)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, near.close()) }()
+		c := &checker{view: v, r: near, looked: looked, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64), bytes: make(map[uint32]uint64)}
 		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkAdmission, c.checkNamespaces, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
@@ -50,10 +58,20 @@ type checker struct {
 	pushURLs  map[uint32]uint64 // jobs with a push_url, except retained ones, by topic
 	bytes     map[uint32]uint64 // of the bodies of all jobs, by topic
 	due       dueChecker
+	looked    func(records uint64)
+	records   uint64 // that were looked at
 }
 
+// tellEvery is after how many records looked is called.
+const tellEvery = 1 << 14
+
 func (c *checker) scan(space byte, f func(key, value []byte) error) error {
-	return c.view.scan(c.r, []byte{space}, []byte{space + 1}, f)
+	return c.view.scan(c.r, []byte{space}, []byte{space + 1}, func(key, value []byte) error {
+		if c.records++; c.records%tellEvery == 0 {
+			c.looked(c.records)
+		}
+		return f(key, value)
+	})
 }
 
 func (c *checker) readTopics() error {

@@ -68,19 +68,19 @@ func TestAnIncrementalBackupIsVerifiedWithItsBase(t *testing.T) {
 	require.Equal(t, base, again)
 	top := backupSince(t, s.machine, again)
 
-	want, err := Verify(t.Context(), readerOf(t, whole).State(), t.TempDir(), nil)
+	want, err := Verify(t.Context(), readerOf(t, whole).State(), t.TempDir(), Progress{})
 	require.NoError(t, err)
 	from, err := Compose(readerOf(t, top).State(), Checked(readerOf(t, whole), id))
 	require.NoError(t, err)
 	require.Empty(t, from.BaseID)
-	got, err := Verify(t.Context(), from, t.TempDir(), nil)
+	got, err := Verify(t.Context(), from, t.TempDir(), Progress{})
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 
 	other, err := Compose(readerOf(t, top).State(), Checked(readerOf(t, whole), "another"))
 	require.NoError(t, err)
-	_, err = Verify(t.Context(), other, t.TempDir(), nil)
+	_, err = Verify(t.Context(), other, t.TempDir(), Progress{})
 	require.ErrorContains(t, err, "the base has the id "+id)
-	_, err = Verify(t.Context(), readerOf(t, top).State(), t.TempDir(), nil)
+	_, err = Verify(t.Context(), readerOf(t, top).State(), t.TempDir(), Progress{})
 	require.ErrorContains(t, err, "it needs its base")
 }

@@ -31,8 +31,7 @@ type Target struct {
 	Standby bool
 	// ResetAuth drops the tokens of the backup and their settings.
 	ResetAuth bool
-	// Progress, if not nil, is called with the bytes of the state that were read so far.
-	Progress func(done int64)
+	Progress Progress
 }
 
 // Restored is what a restore has made.
@@ -77,10 +76,10 @@ func Restore(ctx context.Context, from backup.State, t Target) (done Restored, e
 
 func (s *stores) restore(ctx context.Context, from backup.State, t Target, serverID string) (Restored, error) {
 	h := &from.Header
-	if err := load(ctx, s.machine, from, t.DataDir, t.Progress); err != nil {
+	if err := load(ctx, s.machine, from, t.DataDir, t.Progress.Read); err != nil {
 		return Restored{}, err
 	}
-	if _, err := check(s.machine, h); err != nil {
+	if _, err := check(ctx, s.machine, h, t.Progress.Checked); err != nil {
 		return Restored{}, err
 	}
 	if err := setTerm(s.log.Stable, h.Term); err != nil {

@@ -3,6 +3,7 @@ package recovery
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"testing"
@@ -50,7 +51,7 @@ func restoreTo(t *testing.T, path string, r *backup.Reader) (Restored, error) {
 }
 
 func TestABackupIsVerifiedAndRestored(t *testing.T) {
-	v, err := Verify(t.Context(), backupOf(t, func(*backup.Header) {}).State(), t.TempDir(), nil)
+	v, err := Verify(t.Context(), backupOf(t, func(*backup.Header) {}).State(), t.TempDir(), Progress{})
 	require.NoError(t, err)
 	require.EqualValues(t, 3, v.Counts.Jobs())
 	require.NotEmpty(t, v.Digest)
@@ -74,7 +75,7 @@ func TestABackupThatIsNotVerifiedIsNotRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			temp := t.TempDir()
-			_, err := Verify(t.Context(), backupOf(t, c.change).State(), temp, nil)
+			_, err := Verify(t.Context(), backupOf(t, c.change).State(), temp, Progress{})
 			require.ErrorContains(t, err, c.says)
 			left, err := filepath.Glob(filepath.Join(temp, "*"))
 			require.NoError(t, err)
@@ -93,11 +94,29 @@ func TestABackupThatIsNotVerifiedIsNotRestored(t *testing.T) {
 
 func TestACancelledVerificationLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
-	_, err := Verify(&endsAfter{t.Context(), 0}, backupOf(t, func(*backup.Header) {}).State(), temp, nil)
+	_, err := Verify(&endsAfter{t.Context(), 0}, backupOf(t, func(*backup.Header) {}).State(), temp, Progress{})
 	require.ErrorIs(t, err, context.Canceled)
 	left, err := filepath.Glob(filepath.Join(temp, "*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// A hundred million records take minutes to check, and nobody may have to wait for that.
+func TestAReadOfTheStateEndsWithItsContext(t *testing.T) {
+	dir, s, err := openStopped(lostNode(t, 5, 5))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, errors.Join(s.close(), dir.Close())) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	err = reading(ctx, s.machine, func(v *fsm.View) error {
+		require.NoError(t, v.Check())
+		cancel()
+		for {
+			if err := v.Check(); err != nil {
+				return err
+			}
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // What is in a directory that a restore refuses may well start, or run.

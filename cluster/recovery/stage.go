@@ -44,7 +44,7 @@ func Stage(ctx context.Context, from backup.State, m *fsm.Machine, t Staging) (s
 	if t.FromNow {
 		s.Shift = max(0, t.Now.Sub(from.QueueTime()))
 	}
-	if _, err = check(s.State.Machine, &from.Header); err == nil {
+	if _, err = check(ctx, s.State.Machine, &from.Header, nil); err == nil {
 		err = s.State.Restore(m, fsm.Restoration{ShiftMS: s.Shift.Milliseconds(), ResetAuth: t.ResetAuth})
 	}
 	if err == nil {

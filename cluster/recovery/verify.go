@@ -19,7 +19,7 @@ type Verified struct {
 // Verify reads a whole backup: all checksums, then every record of the state, which it
 // unpacks below tempDir for that, and checks that they are consistent. It removes what it
 // unpacked. An empty tempDir is the system's.
-func Verify(ctx context.Context, from backup.State, tempDir string, progress func(done int64)) (v Verified, err error) {
+func Verify(ctx context.Context, from backup.State, tempDir string, progress Progress) (v Verified, err error) {
 	if err := checkFormat(&from.Header); err != nil {
 		return Verified{}, err
 	}
@@ -33,24 +33,47 @@ func Verify(ctx context.Context, from backup.State, tempDir string, progress fun
 		return Verified{}, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err := load(ctx, s.machine, from, dir, progress); err != nil {
+	if err := load(ctx, s.machine, from, dir, progress.Read); err != nil {
 		return Verified{}, err
 	}
-	if v.Counts, err = check(s.machine, &from.Header); err != nil {
+	if v.Counts, err = check(ctx, s.machine, &from.Header, progress.Checked); err != nil {
 		return Verified{}, err
 	}
-	view := s.machine.View()
+	return v, reading(ctx, s.machine, func(view *fsm.View) (err error) {
+		v.Digest, err = view.Digest()
+		return err
+	})
+}
+
+// Progress tells how far a long step is. Its functions may be nil.
+type Progress struct {
+	Read    func(bytes int64)    // of the state, from the backup
+	Checked func(records uint64) // of the state, then
+}
+
+// reading runs f on a view of a state, and ends it when ctx ends.
+func reading(ctx context.Context, m *fsm.Machine, f func(*fsm.View) error) (err error) {
+	view := m.View()
 	defer func() { err = errors.Join(err, view.Close()) }()
-	v.Digest, err = view.Digest()
-	return v, err
+	defer context.AfterFunc(ctx, func() { _ = view.Close() })() // it is closed again, with its error
+	err = f(view)
+	if errors.Is(err, fsm.ErrViewEnded) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // check reads every record of a state, whether they agree, and compares the state with the
 // header of its backup.
-func check(m *fsm.Machine, h *backup.Header) (c backup.Counts, err error) {
-	view := m.View()
-	defer func() { err = errors.Join(err, view.Close()) }()
-	if err := view.Check(); err != nil {
+func check(ctx context.Context, m *fsm.Machine, h *backup.Header, checked func(records uint64)) (c backup.Counts, err error) {
+	if checked == nil {
+		checked = func(uint64) {}
+	}
+	err = reading(ctx, m, func(view *fsm.View) error { return view.CheckWith(checked) })
+	switch {
+	case ctx.Err() != nil:
+		return c, ctx.Err()
+	case err != nil:
 		return c, fmt.Errorf("%w: %w", backup.ErrDamaged, err)
 	}
 	if c, err = countsOf(m); err != nil {

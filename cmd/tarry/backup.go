@@ -314,5 +314,5 @@ func backupVerifyCommand() *cobra.Command {
 func (c *localCommand) verifyBackup(ctx context.Context, from backup.State, temp string) (recovery.Verified, error) {
 	m := newByteMeter(c.notes, "verify", from.StateBytes)
 	defer m.end()
-	return recovery.Verify(ctx, from, temp, m.show)
+	return recovery.Verify(ctx, from, temp, m.progress())
 }

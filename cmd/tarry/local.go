@@ -98,7 +98,30 @@ func newByteMeter(notes printer, what string, total int64) *byteMeter {
 	return &byteMeter{notes: notes, what: what, total: total, began: now, last: now}
 }
 
+// progress returns what shows how far a backup is read, and then its records checked.
+func (m *byteMeter) progress() recovery.Progress {
+	return recovery.Progress{Read: m.show, Checked: m.showChecked}
+}
+
+// show tells how many bytes are done.
 func (m *byteMeter) show(done int64) {
+	m.say(func() string {
+		share := 100.0
+		if m.total > 0 {
+			share = 100 * float64(done) / float64(m.total)
+		}
+		rate := byteSize(int64(float64(done) / max(time.Since(m.began).Seconds(), 0.001)))
+		return fmt.Sprintf("%s: %s of %s, %.0f%%, %s/s", m.what, byteSize(done), byteSize(m.total), share, rate)
+	})
+}
+
+// showChecked tells how many records are checked.
+func (m *byteMeter) showChecked(records uint64) {
+	m.say(func() string { return fmt.Sprintf("%s: %s records are checked", m.what, count(records)) })
+}
+
+// say writes a line if it is time for one.
+func (m *byteMeter) say(line func() string) {
 	now := time.Now()
 	w, _ := m.notes.to.(*harmlessWriter)
 	every := lineEvery
@@ -109,11 +132,7 @@ func (m *byteMeter) show(done int64) {
 		return
 	}
 	m.last = now
-	share := 100.0
-	if m.total > 0 {
-		share = 100 * float64(done) / float64(m.total)
-	}
-	text := fmt.Sprintf("%s: %s of %s, %.0f%%, %s/s", m.what, byteSize(done), byteSize(m.total), share, byteSize(int64(float64(done)/max(now.Sub(m.began).Seconds(), 0.001))))
+	text := line()
 	if w == nil || !w.terminal {
 		m.notes.line("%s", text)
 		return

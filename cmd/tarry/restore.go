@@ -148,7 +148,7 @@ func (c *localCommand) dryRestore(ctx context.Context, from backup.State, f *res
 
 func (c *localCommand) restore(ctx context.Context, from backup.State, t *recovery.Target) error {
 	m := newByteMeter(c.notes, "restore", from.StateBytes)
-	t.Now, t.Progress = time.Now(), m.show
+	t.Now, t.Progress = time.Now(), m.progress()
 	done, err := recovery.Restore(ctx, from, *t)
 	m.end()
 	if err != nil {
