@@ -18,10 +18,17 @@ var digestSpaces = [...]byte{spaceAdmission, spaceSettings, spaceDue, spaceDead,
 
 // Digest returns a hash, in hexadecimal, of the logical state: it is equal on all nodes
 // that have applied the same entries. It reads the whole state, in bounded memory.
-func (v *View) Digest() (string, error) {
+func (v *View) Digest() (string, error) { return v.DigestWith(func(uint64) {}) }
+
+// DigestWith is Digest that tells now and then how many records it has read.
+func (v *View) DigestWith(looked func(records uint64)) (string, error) {
 	h := sha256.New()
 	var buf []byte
+	var records uint64
 	pair := func(key, value []byte) error {
+		if records++; records%tellEvery == 0 {
+			looked(records)
+		}
 		// Lengths first, so that different states have different bytes.
 		buf = binary.AppendUvarint(buf[:0], uint64(len(key)))
 		buf = binary.AppendUvarint(buf, uint64(len(value)))

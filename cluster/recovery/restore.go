@@ -31,7 +31,7 @@ type Target struct {
 	Standby bool
 	// ResetAuth drops the tokens of the backup and their settings.
 	ResetAuth bool
-	Progress Progress
+	Progress  Progress
 }
 
 // Restored is what a restore has made.

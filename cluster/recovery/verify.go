@@ -39,16 +39,25 @@ func Verify(ctx context.Context, from backup.State, tempDir string, progress Pro
 	if v.Counts, err = check(ctx, s.machine, &from.Header, progress.Checked); err != nil {
 		return Verified{}, err
 	}
-	return v, reading(ctx, s.machine, func(view *fsm.View) (err error) {
-		v.Digest, err = view.Digest()
+	err = reading(ctx, s.machine, func(view *fsm.View) (err error) {
+		v.Digest, err = view.DigestWith(unlessNil(progress.Hashed))
 		return err
 	})
+	return v, err
 }
 
 // Progress tells how far a long step is. Its functions may be nil.
 type Progress struct {
 	Read    func(bytes int64)    // of the state, from the backup
 	Checked func(records uint64) // of the state, then
+	Hashed  func(records uint64) // of the state, at last, by Verify
+}
+
+func unlessNil(f func(uint64)) func(uint64) {
+	if f == nil {
+		return func(uint64) {}
+	}
+	return f
 }
 
 // reading runs f on a view of a state, and ends it when ctx ends.
@@ -66,10 +75,7 @@ func reading(ctx context.Context, m *fsm.Machine, f func(*fsm.View) error) (err 
 // check reads every record of a state, whether they agree, and compares the state with the
 // header of its backup.
 func check(ctx context.Context, m *fsm.Machine, h *backup.Header, checked func(records uint64)) (c backup.Counts, err error) {
-	if checked == nil {
-		checked = func(uint64) {}
-	}
-	err = reading(ctx, m, func(view *fsm.View) error { return view.CheckWith(checked) })
+	err = reading(ctx, m, func(view *fsm.View) error { return view.CheckWith(unlessNil(checked)) })
 	switch {
 	case ctx.Err() != nil:
 		return c, ctx.Err()

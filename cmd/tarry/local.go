@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"tarry/client"
+	"tarry/cluster/recovery"
 	"tarry/internal/s3"
 )
 
@@ -100,7 +101,7 @@ func newByteMeter(notes printer, what string, total int64) *byteMeter {
 
 // progress returns what shows how far a backup is read, and then its records checked.
 func (m *byteMeter) progress() recovery.Progress {
-	return recovery.Progress{Read: m.show, Checked: m.showChecked}
+	return recovery.Progress{Read: m.show, Checked: m.records("checked"), Hashed: m.records("hashed")}
 }
 
 // show tells how many bytes are done.
@@ -115,9 +116,11 @@ func (m *byteMeter) show(done int64) {
 	})
 }
 
-// showChecked tells how many records are checked.
-func (m *byteMeter) showChecked(records uint64) {
-	m.say(func() string { return fmt.Sprintf("%s: %s records are checked", m.what, count(records)) })
+// records returns what tells how many records something was done with.
+func (m *byteMeter) records(done string) func(uint64) {
+	return func(n uint64) {
+		m.say(func() string { return fmt.Sprintf("%s: %s records are %s", m.what, count(n), done) })
+	}
 }
 
 // say writes a line if it is time for one.
