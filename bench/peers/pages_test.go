@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -104,4 +105,6 @@ func TestWhatPeersDoBetterIsNamed(t *testing.T) {
 		r.Points = append(r.Points, rates(system, rate)...)
 	}
 	require.Equal(t, "| better than Tarry | Tarry | |\n|---|---|---|\n| put, connections: 64 | 1,000/s | Redis 2,000/s (2.0 times) |", r.faster())
+	require.Equal(t, " (1.5 times)", times(1.5))
+	require.Empty(t, times(math.Inf(1)), "a latency of zero")
 }

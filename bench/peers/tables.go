@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -230,7 +231,7 @@ func (r *results) faster() string {
 		for _, s := range r.Systems {
 			v, ok := r.of(s.Key, c.match, c.value)
 			if ok && !isTarry(s.Key) && ours > 0 && c.better(v.median, ours) > 1.05 {
-				who = append(who, fmt.Sprintf("%s %s (%.1f times)", s.Name, c.unit(v.median), c.better(v.median, ours)))
+				who = append(who, s.Name+" "+c.unit(v.median)+times(c.better(v.median, ours)))
 			}
 		}
 		if len(who) > 0 {
@@ -238,6 +239,14 @@ func (r *results) faster() string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// times writes how many times better a peer is; nothing if its figure is too small to tell.
+func times(better float64) string {
+	if math.IsInf(better, 0) {
+		return ""
+	}
+	return fmt.Sprintf(" (%.1f times)", better)
 }
 
 func isTarry(key string) bool { return strings.HasPrefix(key, "tarry") }
