@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"cluster":        {"job", "auth", "invitation", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/s3", "internal/sleep"},
 	"bench":          {"bench", "internal/freeport", "internal/sleep"},
 	"bench/peers":    {"bench", "internal/freeport", "internal/sleep"},
-	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/s3", "internal/secretkeys", "internal/sleep"},
+	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/logtail", "internal/s3", "internal/secretkeys", "internal/sleep"},
 	// It wraps the queue that api and push use.
 	"tracing": {"job", "api", "push"},
 
@@ -66,6 +66,7 @@ var mayImport = map[string][]string{
 	"internal/s3":         {"internal/keyfile"},
 	"internal/durable":    {},
 	"internal/freeport":   {},
+	"internal/logtail":    {},
 	"internal/smalldisk":  {}, // of tests only: it mounts
 	"internal/replay":     {},
 	"internal/sleep":      {},

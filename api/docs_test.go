@@ -81,7 +81,10 @@ func runExamples(t *testing.T, path string) int {
 	require.NoError(t, err)
 	allow, err := push.ParseAllow("hooks.example.com") // as docs/push.md says
 	require.NoError(t, err)
-	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, About: apitest.About(), Hosts: []string{"*"}, CheckPush: allow.Check})
+	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, About: apitest.About(), Hosts: []string{"*"}, CheckPush: allow.Check,
+		RecentLog: func() []string {
+			return []string{"time=2023-11-14T22:13:20.000Z level=INFO msg=leading node=n1 shard=0"}
+		}})
 	count := 0
 	updated := example.ReplaceAllStringFunc(string(text), func(block string) string {
 		count++

@@ -55,6 +55,9 @@ type Options struct {
 	// About describes this node's build and settings.
 	About job.About
 
+	// RecentLog returns the last lines of this node's log, the oldest first; nil: it keeps none.
+	RecentLog func() []string
+
 	// Access checks who may do what. nil: everybody may do everything, except to make tokens.
 	Access *access.Control
 

@@ -64,6 +64,26 @@ func (s *server) about(x *call) error {
 	return nil
 }
 
+// nodeLog responds with the last lines of this node's log.
+func (s *server) nodeLog(x *call) error {
+	var lines []string
+	if s.RecentLog != nil {
+		lines = s.RecentLog()
+	}
+	size := 0
+	for _, line := range lines {
+		size += len(line)
+	}
+	if err := x.claim(int64(size)); err != nil {
+		return err
+	}
+	x.json.success()
+	x.json.text("node", s.About.ID)
+	x.json.texts("lines", lines)
+	x.json.endObject()
+	return nil
+}
+
 // drain drains this node, or ends its drain.
 func (s *server) drain(drained bool) handlerFunc {
 	return func(x *call) error {

@@ -130,6 +130,7 @@ var replies = map[string]string{
 	"Problem":       "severity reason",
 	"ClusterEvents": "success:bool node started_at?:time events:[]ClusterEvent",
 	"ClusterEvent":  "number:int at:time kind level event details:headers",
+	"NodeLog":       "success:bool node lines:[]string",
 	"Node":          "success:bool id release revision go platform started_at?:time draining:bool store_format:int wire_version:int backup_format:int min_cluster_version:int max_cluster_version:int settings:[]NodeSetting",
 	"NodeSetting":   "name value hidden?:bool",
 	"Clocks":        "success:bool max_offset:seconds agreed:bool majority?:time cluster_ahead?:seconds clocks:[]Clock",

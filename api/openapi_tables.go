@@ -387,6 +387,7 @@ var fieldDocs = map[string]fieldDoc{
 	"Problem.severity":     says("How bad it is.").oneOf("warning", "critical"),
 	"Problem.reason":       says("What is wrong."),
 	"problems":             says("What is wrong, with how bad it is."),
+	"NodeLog.lines":        says("The last 256 KiB of the log since the process began, oldest first, in the format of --log-format."),
 	"ClusterEvents.events": says("What the node has seen, oldest first: the last 1000 since it started."),
 	"Query.from":           says("Only events from this number on. A number that the node has not reached is one of an earlier run: then all are listed.").between(0, anyCount),
 	"node":                 says("The name of the node."),

@@ -59,6 +59,18 @@ type NodeSetting struct {
 	Hidden bool   `json:"hidden,omitzero"` // there is a value, which may be a secret
 }
 
+// NodeLog is the last lines of a node's log.
+type NodeLog struct {
+	Node  string   `json:"node"`
+	Lines []string `json:"lines"` // the oldest first, in the format of --log-format
+}
+
+// NodeLog returns the last lines of the log of the client's node, as they are in its memory: some
+// hundred KiB, since its process began. The client should have the address of only that node.
+func (c *Client) NodeLog(ctx context.Context) (NodeLog, error) {
+	return ask[NodeLog](ctx, c, request{method: http.MethodGet, path: "/v1/cluster/node/log", repeat: true, here: true})
+}
+
 // Node describes the client's node. The client should have the address of only that node.
 func (c *Client) Node(ctx context.Context) (Node, error) {
 	return ask[Node](ctx, c, request{method: http.MethodGet, path: "/v1/cluster/node", repeat: true, here: true})

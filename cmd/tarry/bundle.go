@@ -23,13 +23,13 @@ import (
 )
 
 const bundleText = `Writes a file for whoever helps you: versions, members, health, clocks, and of each member its
-build, settings, readiness, metrics and last 1000 events, and what tarry doctor finds. It reads
-only. What cannot be read is named in errors.txt; the rest is in the bundle all the same.
+build, settings, readiness, metrics, last 1000 events and last 256 KiB of log, and what tarry
+doctor finds. It reads only. What cannot be read is named in errors.txt; the rest is in the bundle all the same.
 
 It has no job bodies, ids or headers, no secrets of push targets, and no setting that may be a
-secret. It has names of topics (in the metrics), hosts and files. The nodes' logs are not in it, as
-nodes do not keep them: add them yourself. Profiles are in it with --pprof, for nodes that were
-started with --pprof-addr.
+secret. It has names of topics (in the metrics), hosts and files. Of a node that is down, or was
+restarted since, add the log yourself. Profiles are in it with --pprof, for nodes that were started
+with --pprof-addr.
 
 The file must not exist; only its owner can read it (mode 0600).`
 
@@ -144,6 +144,10 @@ func (b *bundle) node(ctx context.Context, name, address string) error {
 	events, err := c.Events(ctx, 0)
 	if b.failed(name+": events", err) {
 		errs = append(errs, b.addJSON(path.Join(dir, "events.json"), events))
+	}
+	log, err := c.NodeLog(ctx)
+	if b.failed(name+": log", err) {
+		errs = append(errs, b.add(path.Join(dir, "log.txt"), []byte(strings.Join(log.Lines, "\n")+"\n")))
 	}
 	for file, page := range map[string]string{"readyz.json": "/readyz", "metrics.txt": metricsPage} {
 		body, err := b.t.fetch(ctx, address, page, lookTime)

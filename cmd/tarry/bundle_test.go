@@ -44,7 +44,8 @@ func TestABundleHasTheStateOfTheNodesAndNoSecrets(t *testing.T) {
 	queue, operator := apitest.New(t), &apitest.Operator{}
 	server := httptest.NewServer(api.New(api.Options{
 		Queue: queue, Operator: operator, About: aboutNode(cfg),
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, someMetrics) }),
+		RecentLog: func() []string { return []string{"msg=leading node=n1", "msg=serving"} },
+		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, someMetrics) }),
 	}))
 	t.Cleanup(server.Close)
 	pprof := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
@@ -67,7 +68,7 @@ func TestABundleHasTheStateOfTheNodesAndNoSecrets(t *testing.T) {
 	files := unpacked(t, out)
 	for name, has := range map[string]string{
 		"binary.json": "wire_version", "members.json": `"n3"`, "health.json": "n3 is not alive", "clocks.json": "majority", "doctor.json": "tarry cluster clock",
-		"nodes/n1/node.json": `"push-allow"`, "nodes/n1/events.json": "leader changed", "nodes/n1/readyz.json": `"ready":true`, "nodes/n1/metrics.txt": "tarry_disk_low 1",
+		"nodes/n1/node.json": `"push-allow"`, "nodes/n1/events.json": "leader changed", "nodes/n1/log.txt": "msg=leading node=n1\nmsg=serving\n", "nodes/n1/readyz.json": `"ready":true`, "nodes/n1/metrics.txt": "tarry_disk_low 1",
 		"errors.txt": "n3: it is down",
 		"profiles/" + fileName(pprof.Listener.Addr().String()) + "/heap.pb.gz": "/debug/pprof/heap",
 	} {

@@ -27,6 +27,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/nodetls"
 	"tarry/internal/certs"
+	"tarry/internal/logtail"
 	"tarry/internal/secretkeys"
 	"tarry/job"
 	"tarry/push"
@@ -51,6 +52,7 @@ type serverConfig struct {
 	GossipVerify       gossip.Verify
 	SecretsKeyFile     string
 	secrets            *secretkeys.Ring // opened from that; nil: there are none
+	recent             *logtail.Tail    // the last lines of this node's log; set by newLogger
 	AdvertiseHost      string
 	HTTPHosts          string
 	CORSOrigins        api.Origins

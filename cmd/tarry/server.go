@@ -24,6 +24,7 @@ import (
 	"tarry/api/clienttls"
 	"tarry/api/ui"
 	"tarry/cluster"
+	"tarry/internal/logtail"
 	"tarry/push"
 	"tarry/tracing"
 )
@@ -36,6 +37,10 @@ const (
 	drainTime = 4 * time.Second
 	stopTime  = 4 * time.Second
 )
+
+// keptLog is how many bytes of its log a node keeps in memory, for GET /v1/cluster/node/log: some
+// thousand lines.
+const keptLog = 256 << 10
 
 // maxHeaderBytes bounds what a connection costs before its request is looked at.
 const maxHeaderBytes = 32 << 10
@@ -164,7 +169,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 		Handler: api.New(api.Options{
 			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Secrets: cfg.secrets, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
-			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir},
+			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir}, RecentLog: cfg.recent.Lines,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
@@ -236,7 +241,10 @@ func (f lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// newLogger returns the log of a node, which also keeps its last lines.
 func newLogger(cfg *serverConfig, out io.Writer) *slog.Logger {
+	cfg.recent = logtail.New(keptLog)
+	out = io.MultiWriter(cfg.recent, out) // in this order, they are kept also if out takes nothing
 	options := &slog.HandlerOptions{Level: cfg.LogLevel}
 	var handler slog.Handler = slog.NewTextHandler(out, options)
 	if cfg.LogFormat == "json" {
