@@ -225,6 +225,7 @@ await 'tarry cluster members | grep "^n4 .* no  *yes "'
 `},
 	{"Shrink, replace", `
 tarry cluster replace n3 n4 --yes
+await '! tarry ready --addr n3:7300'
 tarry cluster leave --addr n4:7300 --yes
 gone n4
 tarry cluster removed | grep n4
