@@ -81,6 +81,29 @@ func TestTheDoctorExaminesACluster(t *testing.T) {
 	require.Contains(t, out, "fail  cluster: broken")
 }
 
+// Without a leader nobody can compare the clocks, which says nothing of them.
+func TestTheDoctorBlamesNoClockThatItCouldNotAskFor(t *testing.T) {
+	queue := apitest.New(t)
+	node := func(o *apitest.Operator) http.Handler {
+		return api.New(api.Options{Queue: queue, Operator: o, About: apitest.About()})
+	}
+	without := node(&apitest.Operator{Err: job.Errorf(job.CodeNotApplied, "there is no leader")})
+	with := node(&apitest.Operator{Change: func([]job.Member) []job.Member { return nil }}) // no name is looked up
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/cluster/clock" {
+			without.ServeHTTP(w, r)
+			return
+		}
+		with.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv(addrEnv, server.Listener.Addr().String())
+	s := &shell{t: t}
+	_, out, _ := s.run("doctor", "--patience", "0s")
+	require.Contains(t, out, "warn  clock: the clocks were not compared: there is no leader")
+	require.NotContains(t, out, "NTP")
+}
+
 func TestTheDoctorSaysThatThereIsNoLeader(t *testing.T) {
 	for found, leaders := range map[string]map[string][]string{
 		"all that reply know the same leader": {"n1": {"n1", "n2"}},

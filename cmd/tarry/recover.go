@@ -197,6 +197,6 @@ func (c *localCommand) printRecovered(dir string, done *recovery.Recovered) erro
 	return errors.Join(
 		c.out.line("%s is the only voter of the new cluster %s, with everything that it had up to index %d", done.Before.NodeID, done.ClusterID, done.Before.LastIndex),
 		c.printCounts(&done.Counts),
-		c.out.line("start it: tarry server --data-dir %s --node-id %s, with its addresses as before and without --bootstrap-expect; then the other nodes with empty directories and --join", dir, done.Before.NodeID),
+		c.out.line("start it: tarry server --data-dir %s --node-id %s, with its addresses as before; then the other nodes with empty directories, with --join and without --bootstrap-expect", dir, done.Before.NodeID),
 	)
 }

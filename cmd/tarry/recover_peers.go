@@ -107,7 +107,7 @@ func (c *localCommand) recoverPeers(ctx context.Context, dir, file string, yes, 
 	return errors.Join(
 		c.out.line("%s is recovered: a voter of the new cluster %s as soon as the nodes of the file run", held.NodeID, done.ClusterID),
 		c.printCounts(&done.Counts),
-		c.out.line("start it when all nodes of the file are recovered: tarry server --data-dir %s --node-id %s, with its addresses as before and without --bootstrap-expect", dir, held.NodeID),
+		c.out.line("start it when all nodes of the file are recovered: tarry server --data-dir %s --node-id %s, with its addresses as before", dir, held.NodeID),
 	)
 }
 
