@@ -130,6 +130,7 @@
 //	view_check_due_counts.go  and for the counts of delayed jobs by minute
 //	view_check_dead_groups.go  and for the dead jobs by reason
 //	view_check_namespaces.go  and for what namespaces hold
+//	lookups.go             looks up the keys of a check with iterators
 //	view_digest.go         Digest: the same on all nodes
 //
 // # Tests
