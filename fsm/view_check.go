@@ -13,9 +13,10 @@ import (
 // Check reads the whole state and returns the first inconsistency: a job that is not in
 // exactly one list, a wrong counter, a record without owner. Its memory grows with the
 // topics, not with the jobs.
-func (v *View) Check() error { return v.CheckWith(func(uint64) {}) }
+func (v *View) Check() error { return v.CheckWith(nil) }
 
-// CheckWith is Check that tells now and then how many records it has looked at.
+// CheckWith is Check that tells now and then, unless looked is nil, how many records it has looked
+// at.
 func (v *View) CheckWith(looked func(records uint64)) error {
 	return v.read(func(r pebble.Reader) (err error) {
 		m, err := readMeta(r)
@@ -67,7 +68,7 @@ const tellEvery = 1 << 14
 
 func (c *checker) scan(space byte, f func(key, value []byte) error) error {
 	return c.view.scan(c.r, []byte{space}, []byte{space + 1}, func(key, value []byte) error {
-		if c.records++; c.records%tellEvery == 0 {
+		if c.records++; c.looked != nil && c.records%tellEvery == 0 {
 			c.looked(c.records)
 		}
 		return f(key, value)

@@ -40,7 +40,7 @@ func Verify(ctx context.Context, from backup.State, tempDir string, progress Pro
 		return Verified{}, err
 	}
 	err = reading(ctx, s.machine, func(view *fsm.View) (err error) {
-		v.Digest, err = view.DigestWith(unlessNil(progress.Hashed))
+		v.Digest, err = view.DigestWith(progress.Hashed)
 		return err
 	})
 	return v, err
@@ -51,13 +51,6 @@ type Progress struct {
 	Read    func(bytes int64)    // of the state, from the backup
 	Checked func(records uint64) // of the state, then
 	Hashed  func(records uint64) // of the state, at last, by Verify
-}
-
-func unlessNil(f func(uint64)) func(uint64) {
-	if f == nil {
-		return func(uint64) {}
-	}
-	return f
 }
 
 // reading runs f on a view of a state, and ends it when ctx ends.
@@ -75,7 +68,7 @@ func reading(ctx context.Context, m *fsm.Machine, f func(*fsm.View) error) (err 
 // check reads every record of a state, whether they agree, and compares the state with the
 // header of its backup.
 func check(ctx context.Context, m *fsm.Machine, h *backup.Header, checked func(records uint64)) (c backup.Counts, err error) {
-	err = reading(ctx, m, func(view *fsm.View) error { return view.CheckWith(unlessNil(checked)) })
+	err = reading(ctx, m, func(view *fsm.View) error { return view.CheckWith(checked) })
 	switch {
 	case ctx.Err() != nil:
 		return c, ctx.Err()
