@@ -91,7 +91,7 @@ var mayImport = map[string][]string{
 	"cluster/diskspace":    {},
 	"cluster/events":       {"job"},
 	"cluster/datadir":      {"job", "cluster/diskspace", "internal/durable"},
-	"cluster/groupcommit":  {"job", "cluster/leaderrpc"},
+	"cluster/groupcommit":  {"job", "cluster/leaderrpc", "internal/alarm"},
 	"cluster/waits":        {"job", "auth", "dispatch", "cluster/noderpc", "cluster/leaderrpc", "internal/sleep"},
 	"cluster/leaderprobe":  {"cluster/raftconfig", "internal/sleep"},
 	"cluster/topicmetrics": {"job"},

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"tarry/api/access"
 	"tarry/api/apitest"
+	"tarry/auth"
 	"tarry/job/jobpb"
 )
 
@@ -56,12 +58,28 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 func benchmarkCall(b *testing.B, path, body string) {
-	h := New(Options{Queue: idleQueue{}, Operator: &apitest.Operator{}})
+	b.Run("open", func(b *testing.B) { benchmarkHandler(b, nil, "", path, body) })
+	b.Run("with a token", func(b *testing.B) {
+		secret := secretFor(b, "bench")
+		s := auth.NewState(1, true, &jobpb.AuthSettings{Mode: jobpb.AuthMode_AUTH_ENFORCE}, nil)
+		s = s.WithToken(2, auth.NewToken(&jobpb.Token{Id: "bench", Hash: secret.Hash(), Rules: []*jobpb.Rule{ruleOf(b, "*", "add consume")}}))
+		control := access.Open(access.Options{Source: fixed{s}})
+		defer control.Close()
+		benchmarkHandler(b, control, "Bearer "+secret.Text(), path, body)
+	})
+}
+
+func benchmarkHandler(b *testing.B, control *access.Control, authorization, path, body string) {
+	h := New(Options{Queue: idleQueue{}, Operator: &apitest.Operator{}, Access: control})
 	r, err := http.NewRequest(http.MethodPost, "http://localhost"+path, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	r.ContentLength, r.RemoteAddr = int64(len(body)), "192.0.2.1:1234"
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	r = r.WithContext(context.WithValue(b.Context(), placeKey{}, new(access.Connection)))
 	w := discard{http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {

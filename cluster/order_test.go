@@ -12,6 +12,7 @@ import (
 	"tarry/cluster/groupcommit"
 	"tarry/cluster/leaderrpc"
 	"tarry/fsm"
+	"tarry/internal/alarm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -30,7 +31,7 @@ func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 		route := groupcommit.Route{Forwards: true, Send: func(b *groupcommit.Batch, complete groupcommit.Complete) { leader <- sent{b, complete} }}
 		s := &Shard{machine: m, cfg: shardConfig{Timing: DefaultTiming(), AddsRefused: func() string { return "" }}}
 		s.opLimit.limit = s.cfg.OpTimeout
-		s.batcher = groupcommit.New(func() (groupcommit.Route, <-chan struct{}) { return route, nil }, func(*groupcommit.Batch) {})
+		s.batcher = groupcommit.New(func() (groupcommit.Route, <-chan struct{}) { return route, nil }, func(*groupcommit.Batch) {}, alarm.NewTimer)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { s.batcher.Run(ctx); close(done) }()

@@ -130,7 +130,7 @@ func (s *Shard) submit(ops []*jobpb.Op, principal string, force bool, done func(
 		return
 	}
 	s.batcher.Submit(&groupcommit.Request{
-		Ops: run, Count: len(ops), Tenant: s.tenantOf(ops, principal), Adds: kinds.Adds, Local: kinds.LeaderOnly, Done: done,
+		Ops: run, Count: len(ops), Callers: 1, Tenant: s.tenantOf(ops, principal), Adds: kinds.Adds, Local: kinds.LeaderOnly, Done: done,
 		HoldUntil: time.Now().Add(s.cfg.HoldTime), Deadline: time.Now().Add(s.cfg.HoldTime),
 	}, force)
 }

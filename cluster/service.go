@@ -63,7 +63,7 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	// A request that expires at once is not held when leadership moves: its
 	// own node holds it.
 	s.batcher.Submit(&groupcommit.Request{
-		Ops: req.Ops, Count: int(req.Count), Tenant: tenant, Deadline: time.Now().Add(s.cfg.HoldTime),
+		Ops: req.Ops, Count: int(req.Count), Callers: int(req.Count), Tenant: tenant, Deadline: time.Now().Add(s.cfg.HoldTime),
 		Done: func(rs []*jobpb.Result, err error) { out <- doOutcome{rs, err} },
 	}, false)
 	select {

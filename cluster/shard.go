@@ -21,6 +21,7 @@ import (
 	"tarry/cluster/topicmetrics"
 	"tarry/cluster/waits"
 	"tarry/fsm"
+	"tarry/internal/alarm"
 	"tarry/job"
 	"tarry/rates"
 	"tarry/timer"
@@ -106,7 +107,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = cfg.ServerID, s.leaders.Get, cfg.Peer
 	s.opLimit.limit = cfg.OpTimeout
 	s.rateQuotas.topicOf = s.topicOfSchedule
-	s.batcher = groupcommit.New(s.route, s.metrics.batch)
+	s.batcher = groupcommit.New(s.route, s.metrics.batch, alarm.New)
 	s.committer = groupcommit.NewCommitter(groupcommit.CommitterOptions{
 		Apply: func(entry []byte, timeout time.Duration) raft.ApplyFuture { return s.raft.Apply(entry, timeout) },
 		Now:   func() (time.Time, uint64) { return s.stamps.next(s.now) }, Observe: s.committed,

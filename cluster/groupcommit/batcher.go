@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tarry/cluster/leaderrpc"
+	"tarry/internal/alarm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -16,12 +17,16 @@ import (
 type Batcher struct {
 	route   func() (Route, <-chan struct{})
 	observe func(b *Batch)
+	// newAlarm makes the alarm that ends a wait for callers: a timer of Go would end it up to two
+	// milliseconds late.
+	newAlarm func() *alarm.Alarm
 
 	mu       sync.Mutex
 	queue    turns
 	inFlight int  // batches
 	eager    bool // small batches need not wait for one another
 	last     round
+	backoff  backoff
 	closed   bool
 
 	wake      chan struct{}  // a batch can be sent
@@ -30,8 +35,9 @@ type Batcher struct {
 
 // New returns a Batcher; call Run. route returns the Route to the present leader, and a
 // channel that closes when that changes. observe is called with every batch that is sent.
-func New(route func() (Route, <-chan struct{}), observe func(*Batch)) *Batcher {
-	return &Batcher{route: route, wake: make(chan struct{}, 1), observe: observe}
+// newAlarm is alarm.New, or alarm.NewTimer in a test with a fake clock.
+func New(route func() (Route, <-chan struct{}), observe func(*Batch), newAlarm func() *alarm.Alarm) *Batcher {
+	return &Batcher{route: route, wake: make(chan struct{}, 1), observe: observe, newAlarm: newAlarm}
 }
 
 // Submit queues r. It does not block. With force the bound on waiting bytes does
@@ -82,8 +88,8 @@ func (b *Batcher) signal() {
 // when every batch in flight has its outcome.
 func (b *Batcher) Run(ctx context.Context) {
 	defer b.close()
-	alarm := time.NewTimer(time.Hour)
-	defer alarm.Stop()
+	ring := b.newAlarm()
+	defer ring.Close()
 	for {
 		select {
 		case <-b.wake:
@@ -94,7 +100,7 @@ func (b *Batcher) Run(ctx context.Context) {
 		// share this batch. A follower's messages then hold half as many operations
 		// again. It costs nothing when no other goroutine is runnable.
 		runtime.Gosched()
-		b.gather(ctx, alarm)
+		b.gather(ctx, ring)
 		for {
 			b.mu.Lock()
 			ready := b.ready()
@@ -129,7 +135,7 @@ func (b *Batcher) sendOne(ctx context.Context) bool {
 	sent := time.Now()
 	route.Send(next, func(rs []*jobpb.Result, err error) {
 		defer b.completed.Done()
-		b.release(round{count: next.Count, sent: sent, ended: time.Now()})
+		b.release(round{callers: next.callers, sent: sent, ended: time.Now()})
 		b.complete(next, rs, err)
 	})
 	return true
@@ -140,6 +146,7 @@ func (b *Batcher) sendOne(ctx context.Context) bool {
 func (b *Batcher) release(ended round) {
 	b.mu.Lock()
 	b.inFlight--
+	ended.waiting = b.queue.callers
 	b.last = ended
 	ready := b.ready()
 	b.mu.Unlock()
@@ -151,11 +158,11 @@ func (b *Batcher) release(ended round) {
 // awaitLeader waits for a change of leadership. It completes the requests that time out
 // meanwhile.
 func (b *Batcher) awaitLeader(ctx context.Context, changed <-chan struct{}) bool {
-	alarm := time.NewTimer(b.expire(time.Now()))
-	defer alarm.Stop()
+	next := time.NewTimer(b.expire(time.Now()))
+	defer next.Stop()
 	select {
 	case <-changed:
-	case <-alarm.C:
+	case <-next.C:
 		b.expire(time.Now())
 	case <-ctx.Done():
 		return false

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tarry/cluster/leaderrpc"
+	"tarry/internal/alarm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -91,13 +92,13 @@ type reply struct {
 func inBubble(t *testing.T, there bool, body func(t *testing.T, f *fakeLeader, send func(ops, size int) *reply)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeLeader(there) // its channels must belong to the bubble
-		b := New(f.route, func(*Batch) {})
+		b := New(f.route, func(*Batch) {}, alarm.NewTimer)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() { b.Run(ctx); close(done) }()
 		send := func(ops, size int) *reply {
 			a := &reply{}
-			b.Submit(&Request{Ops: make([]byte, size), Count: ops, HoldUntil: time.Now().Add(5 * time.Second), Deadline: time.Now().Add(5 * time.Second),
+			b.Submit(&Request{Ops: make([]byte, size), Count: ops, Callers: ops, HoldUntil: time.Now().Add(5 * time.Second), Deadline: time.Now().Add(5 * time.Second),
 				Done: func(rs []*jobpb.Result, err error) { a.calls++; a.rs, a.err = rs, err }}, false)
 			synctest.Wait()
 			return a
@@ -126,6 +127,7 @@ func TestRequestsShareABatchWhileAnotherIsInFlight(t *testing.T) {
 		x, y := send(1, 10), send(3, 10)
 		require.Equal(t, 1, f.waiting(), "small batches wait for each other")
 		f.pop(t).complete(results(0, 1), nil)
+		time.Sleep(gatherTime)
 		synctest.Wait()
 		shared := f.pop(t)
 		require.Equal(t, 4, shared.b.Count)
@@ -217,7 +219,7 @@ func TestUnknownOutcomeReachesEveryRequestOnce(t *testing.T) {
 func TestWhenAddsAreRefusedTheRestOfTheBatchIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeLeader(true)
-		b := New(f.route, func(*Batch) {})
+		b := New(f.route, func(*Batch) {}, alarm.NewTimer)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() { b.Run(ctx); close(done) }()
@@ -273,6 +275,7 @@ func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
 		young := send(1, 10)
 		time.Sleep(2 * time.Second)
 		f.pop(t).complete(results(0, 1), nil)
+		time.Sleep(gatherTime)
 		synctest.Wait()
 		require.Equal(t, 1, old.calls)
 		require.Equal(t, job.CodeOverloaded, job.CodeOf(old.err))
@@ -285,7 +288,7 @@ func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
 
 func TestAnEntryPastTheLimitIsRefused(t *testing.T) {
 	for _, force := range []bool{false, true} {
-		b := New(newFakeLeader(true).route, func(*Batch) {})
+		b := New(newFakeLeader(true).route, func(*Batch) {}, alarm.NewTimer)
 		var got error
 		b.Submit(&Request{Ops: make([]byte, MaxEntryBytes+1), Count: 1, Done: func(_ []*jobpb.Result, err error) { got = err }}, force)
 		require.Equal(t, job.CodeTooLarge, job.CodeOf(got))

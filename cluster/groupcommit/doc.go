@@ -4,10 +4,10 @@
 // many operations share an entry.
 //
 // The Batcher sends a request at once while nothing is in flight. Whatever arrives
-// while batches are in flight shares the next one. After a batch with many operations, the
-// leader's next one waits shortly for the callers of the last (gather.go). On the leader a batch goes to the
-// Committer, which makes it one entry; on any other node it goes to the leader. The
-// Batcher keeps what no leader has accepted, in order, and fails a request that has
+// while batches are in flight shares the next one. After a batch with several operations,
+// the leader's next one waits shortly for the callers of the last (gather.go). On the leader
+// a batch goes to the Committer, which makes it one entry; on any other node it goes to the
+// leader. The Batcher keeps what no leader has accepted, in order, and fails a request that has
 // waited for too long. Every request gets exactly one outcome.
 //
 // The package knows runs of encoded operations and Raft's Apply. It does not know what

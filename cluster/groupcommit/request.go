@@ -15,7 +15,9 @@ type Complete = func(results []*jobpb.Result, err error)
 type Request struct {
 	Ops   []byte // framed by job.AppendOp
 	Count int
-	Adds  bool // there is an add among them
+	// Callers is how many clients wait for it, as far as its node can tell.
+	Callers int
+	Adds    bool // there is an add among them
 	// Tenant is whose they are; empty: nobody's. The requests of one tenant keep their order,
 	// and those of several take turns.
 	Tenant string
@@ -30,6 +32,7 @@ type Request struct {
 type Batch struct {
 	Bytes, Count int // of all operations
 
+	callers  int
 	requests []*Request
 }
 
@@ -37,6 +40,7 @@ func (b *Batch) add(r *Request) {
 	b.requests = append(b.requests, r)
 	b.Bytes += len(r.Ops)
 	b.Count += r.Count
+	b.callers += r.Callers
 }
 
 // AppendOps appends the operations of the batch to data.

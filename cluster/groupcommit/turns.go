@@ -18,7 +18,7 @@ type turns struct {
 	current  *lane            // whose turn it is, in a ring; nil: nothing waits
 	requests int
 	bytes    int // of operations
-	count    int // operations
+	callers  int // of all requests
 }
 
 // lane is the queue of one tenant.
@@ -48,7 +48,7 @@ func (q *turns) add(r *Request) {
 func (q *turns) counted(r *Request, sign int) {
 	q.requests += sign
 	q.bytes += sign * len(r.Ops)
-	q.count += sign * r.Count
+	q.callers += sign * r.Callers
 }
 
 // find returns the lane of a tenant; nil: it has no requests.

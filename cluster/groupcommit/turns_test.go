@@ -12,7 +12,7 @@ import (
 )
 
 func of(tenant string, size int) *Request {
-	return &Request{Tenant: tenant, Ops: make([]byte, size), Count: 1, HoldUntil: time.Unix(9, 0), Deadline: time.Unix(9, 0)}
+	return &Request{Tenant: tenant, Ops: make([]byte, size), Count: 1, Callers: 1, HoldUntil: time.Unix(9, 0), Deadline: time.Unix(9, 0)}
 }
 
 // batch takes the next batch.
@@ -221,5 +221,5 @@ func checkTurns(t *testing.T, q *turns, waiting map[string][]*Request) {
 		}
 	}
 	require.Zero(t, lanes, "exactly the tenants with requests are in the ring")
-	require.Equal(t, []int{requests, bytes, requests}, []int{q.requests, q.bytes, q.count})
+	require.Equal(t, []int{requests, bytes, requests}, []int{q.requests, q.bytes, q.callers})
 }

@@ -18,6 +18,7 @@ type Alarm struct {
 // alarm is a timer that rings, of the kernel or of Go.
 type alarm interface {
 	reset(d time.Duration) error
+	stop() error
 	close()
 }
 
@@ -32,6 +33,14 @@ func New() *Alarm {
 	return a
 }
 
+// NewTimer is New with a timer of Go, which follows the fake clock of a test.
+func NewTimer() *Alarm {
+	ring := make(chan struct{}, 1)
+	a := &Alarm{C: ring, ring: ring}
+	a.impl = newTimer(a.rings)
+	return a
+}
+
 // Reset lets the alarm ring after d, and at no other time; at once if d is 0 or less.
 func (a *Alarm) Reset(d time.Duration) {
 	if err := a.impl.reset(max(d, 0)); err != nil { // the kernel refuses its own timer
@@ -43,6 +52,12 @@ func (a *Alarm) Reset(d time.Duration) {
 
 // Close stops the alarm and waits for its goroutine, if it has one.
 func (a *Alarm) Close() { a.impl.close() }
+
+// Stop takes back the last Reset. If the alarm rang already, C may still have the value, or get it
+// a moment later.
+func (a *Alarm) Stop() {
+	_ = a.impl.stop() // a timer that the kernel does not stop rings once, as it may anyway
+}
 
 func (a *Alarm) rings() {
 	select {
@@ -61,4 +76,5 @@ func newTimer(rings func()) timer {
 }
 
 func (t timer) reset(d time.Duration) error { t.t.Reset(d); return nil }
+func (t timer) stop() error                 { t.t.Stop(); return nil }
 func (t timer) close()                      { t.t.Stop() }

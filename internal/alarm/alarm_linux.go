@@ -48,6 +48,10 @@ func (t *timerFD) reset(d time.Duration) error {
 	return os.NewSyscallError("timerfd_settime", unix.TimerfdSettime(t.fd, 0, &set, nil))
 }
 
+func (t *timerFD) stop() error {
+	return os.NewSyscallError("timerfd_settime", unix.TimerfdSettime(t.fd, 0, &unix.ItimerSpec{}, nil))
+}
+
 func (t *timerFD) close() {
 	t.file.Close() // its only error is that it was closed before
 	t.reading.Wait()

@@ -19,11 +19,23 @@ func each(t *testing.T, f func(t *testing.T, a *Alarm)) {
 		f(t, a)
 	})
 	t.Run("a timer of Go", func(t *testing.T) {
-		ring := make(chan struct{}, 1)
-		a := &Alarm{C: ring, ring: ring}
-		a.impl = newTimer(a.rings)
+		a := NewTimer()
 		defer a.Close()
 		f(t, a)
+	})
+}
+
+func TestAStoppedAlarmDoesNotRing(t *testing.T) {
+	each(t, func(t *testing.T, a *Alarm) {
+		other := New()
+		defer other.Close()
+		a.Reset(20 * time.Millisecond)
+		a.Stop()
+		other.Reset(40 * time.Millisecond)
+		<-other.C
+		require.Empty(t, a.C)
+		a.Reset(time.Millisecond)
+		<-a.C
 	})
 }
 
@@ -72,6 +84,7 @@ func TestARefusedTimerOfTheKernelIsReplaced(t *testing.T) {
 type refused struct{}
 
 func (refused) reset(time.Duration) error { return errRefused }
+func (refused) stop() error               { return errRefused }
 func (refused) close()                    {}
 
 var errRefused = errors.New("refused")
