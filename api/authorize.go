@@ -227,10 +227,17 @@ func resourceOf(r *http.Request) string {
 // say who it is.
 func (x *call) unauthorized(e *job.Error) *job.Error {
 	asks := x.s.Access.State().Mode() == enforce || x.needs.verbs&auth.Admin != 0
-	if e.Code == job.CodeForbidden && asks && !x.needs.open && (x.who == nil || x.who.Principal.IsAnonymous()) {
+	if e.Code == job.CodeForbidden && asks && !x.needs.open && (x.who == nil || x.who.Principal.IsAnonymous() || x.reads() && x.ended()) {
 		return asError(access.Unauthorized())
 	}
 	return e
+}
+
+// ended reports whether the token of the call is not accepted any more: a read is decided by
+// tokens that may be newer than those with which the call was let in.
+func (x *call) ended() bool {
+	_, d := x.s.Access.State().GrantsOf(x.who.Principal, time.Now().UnixMilli())
+	return d == auth.UnknownToken || d == auth.ExpiredToken
 }
 
 // record writes the call to the audit log, if it is of the kind that is recorded.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"tarry/api/access"
 	"tarry/auth"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // behind is a node whose leader has other tokens.
@@ -122,4 +124,38 @@ func TestCallsOfOperatorsAreDecidedByThePresentTokens(t *testing.T) {
 	}
 	b.leads(nil)
 	require.Equal(t, http.StatusServiceUnavailable, r.do("DELETE", "/v1/cluster/members/n1", "").Code)
+}
+
+// revoking is a state from which a token goes after some looks at it.
+type revoking struct {
+	left          atomic.Int64
+	before, after *auth.State
+}
+
+func (r *revoking) Auth() *auth.State {
+	if r.left.Add(-1) >= 0 {
+		return r.before
+	}
+	return r.after
+}
+
+func (r *revoking) AuthChanged() <-chan struct{} { return nil }
+
+func TestAReadIsUnauthorizedWheneverItsTokenIsRevoked(t *testing.T) {
+	without := auth.NewState(1, true, &jobpb.AuthSettings{Mode: enforce}, nil)
+	source := &revoking{after: without, before: without.WithToken(1, auth.NewToken(&jobpb.Token{Id: "a", Hash: secretFor(t, "a").Hash(), Rules: []*jobpb.Rule{ruleOf(t, "*", "read")}}))}
+	control := access.Open(access.Options{Source: source})
+	t.Cleanup(control.Close)
+	r := newRig(t, func(o *Options) { o.Access = control })
+	const most = 100
+	for looks := range int64(most) {
+		source.left.Store(looks)
+		w := r.as("a", "GET", "/v1/topics/mail", "")
+		if w.Code == http.StatusOK {
+			require.Greater(t, looks, int64(3))
+			return
+		}
+		require.Equal(t, http.StatusUnauthorized, w.Code, "after %d looks: %s", looks, w.Body)
+	}
+	require.Fail(t, "it is never let in")
 }
