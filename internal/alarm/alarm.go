@@ -24,11 +24,9 @@ type alarm interface {
 
 // New returns an alarm that does not ring before its Reset. The caller must Close it.
 func New() *Alarm {
-	ring := make(chan struct{}, 1)
-	a := &Alarm{C: ring, ring: ring}
-	var err error
-	if a.impl, err = newExact(a.rings); err != nil {
-		a.impl = newTimer(a.rings)
+	a := NewTimer()
+	if exact, err := newExact(a.rings); err == nil {
+		a.impl = exact
 	}
 	return a
 }
