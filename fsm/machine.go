@@ -144,7 +144,7 @@ func (m *Machine) reopen(path string) error {
 	m.mu.Unlock()
 	m.storeMu.Unlock()
 	if m.tx != nil {
-		_ = m.tx.batch.Close() // of the old store; its content is discarded
+		_ = m.tx.close() // of the old store; its content is discarded
 	}
 	m.memory = mem
 	m.namespaceSet.Store(newNamespaces(mem.namespaces))
