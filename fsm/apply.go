@@ -129,7 +129,7 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 
 // mustCommit reports whether the transaction must end before the next entry.
 func (x *tx) mustCommit() bool {
-	return len(x.marks) > 0 || x.clockSet || x.walkBegan || x.dueRecorded || x.batch.Len()+x.indexBatch.Len() > commitBytes
+	return len(x.marks) > 0 || x.clockSet || x.walkBegan || x.dueRecorded || x.batch.Len()+x.indexBatch.Len()+x.idBatch.Len() > commitBytes
 }
 
 // begin begins to read an entry, and returns its time. A configuration has none.
@@ -370,8 +370,10 @@ func (x *tx) write() error {
 	x.m.meta.state.topics = uint32(len(x.m.topics)) // there are at most job.MaxTopics
 	x.value = x.m.meta.state.append(x.value[:0])
 	must(x.batch.Set(keyState, x.value, nil))
-	must(x.batch.Apply(x.indexBatch, nil))
-	x.indexBatch.Reset()
+	for _, b := range []*pebble.Batch{x.indexBatch, x.idBatch} {
+		must(x.batch.Apply(b, nil))
+		b.Reset()
+	}
 	x.m.writing.Lock()
 	err := x.batch.Commit(pebble.NoSync)
 	x.m.writing.Unlock()

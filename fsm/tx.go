@@ -19,11 +19,11 @@ type tx struct {
 	m     *Machine
 	db    *pebble.DB
 	batch *pebble.Batch
-	// indexBatch has the changes of index entries until the commit adds them to batch: keys that
+	// The changes of index entries and of ids, until the commit adds them to batch: keys that
 	// are neighbours are then inserted one after the other, which a memtable does much faster
 	// than when they alternate with those of records. A key is always in the same batch.
-	indexBatch *pebble.Batch
-	ops        job.OpReader // of the entry being applied; operations must not be kept
+	indexBatch, idBatch *pebble.Batch
+	ops                 job.OpReader // of the entry being applied; operations must not be kept
 
 	jobs       map[uint64]*record // read or changed, those that are gone included
 	ids        map[string]uint64  // producer ids of new jobs
@@ -68,13 +68,15 @@ type tx struct {
 const txKeep = 1 << 16
 
 func newTx(m *Machine) *tx {
-	x := &tx{m: m, db: m.store.db, batch: m.store.db.NewBatch(), indexBatch: m.store.db.NewBatch()}
+	x := &tx{m: m, db: m.store.db, batch: m.store.db.NewBatch(), indexBatch: m.store.db.NewBatch(), idBatch: m.store.db.NewBatch()}
 	x.reset()
 	return x
 }
 
 // close releases the batches without a commit.
-func (x *tx) close() error { return errors.Join(x.batch.Close(), x.indexBatch.Close()) }
+func (x *tx) close() error {
+	return errors.Join(x.batch.Close(), x.indexBatch.Close(), x.idBatch.Close())
+}
 
 func (x *tx) reset() {
 	if x.jobs == nil || len(x.jobs) > txKeep {
@@ -177,7 +179,7 @@ func (x *tx) create(t *topic, rec *record, list listKind) {
 	if rec.spec.id != "" {
 		x.ids[rec.spec.id] = rec.seq
 		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
-		must(x.batch.Set(x.nameKey(spaceID, rec.spec.id), x.value, nil))
+		must(x.idBatch.Set(x.nameKey(spaceID, rec.spec.id), x.value, nil))
 	}
 	if rec.spec.hasPushURL() {
 		t.pushURLs++
@@ -204,7 +206,7 @@ func (x *tx) erase(t *topic, rec *record, list listKind) error {
 	}
 	must(x.batch.Delete(x.seqKey(spaceStatus, rec.seq), nil))
 	if rec.spec.id != "" {
-		must(x.batch.SingleDelete(x.nameKey(spaceID, rec.spec.id), nil))
+		must(x.idBatch.SingleDelete(x.nameKey(spaceID, rec.spec.id), nil))
 	}
 	x.hold(t, -1, -int64(rec.bodyLen))
 	rec.gone, rec.body = true, nil
