@@ -11,7 +11,8 @@
 // that history up to some entry, proven by digest; every acknowledged write is on
 // a majority of the disks after each loss, and in the state at the end; and every
 // start succeeds without an operator. A node may end its process for one reason, a
-// snapshot over a log that goes beyond it; then it restarts.
+// snapshot over a log that goes beyond it; then it restarts. In a third of the runs the log is
+// truncated all the time, so that followers get the whole state again and again.
 //
 // Time is virtual (testing/synctest), so waiting for an election takes no real time. A
 // seed determines the schedule of power losses, but not how goroutines interleave, so

@@ -92,6 +92,9 @@ func (l *nodeRun) startRaft() error {
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 200*time.Millisecond
 	c.CommitTimeout = 20 * time.Millisecond
 	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = 200*time.Millisecond, 16, 8
+	if l.s.eager {
+		c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = 30*time.Millisecond, 2, 1
+	}
 	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.BatchApplyCh = true, true, true
 	c.Logger = hclog.NewNullLogger()
 	cache, err := raft.NewLogCache(16, strictLog{l.stores.Log.(raft.MonotonicLogStore), l.stores.Log})

@@ -37,7 +37,7 @@ func pass(d time.Duration) { time.Sleep(d) }
 // run runs one simulation. The error is the first violation.
 func run(seed uint64, kinds [nodes]logstore.Kind, unsynced bool) (tally, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	s := &simulation{rng: rng, kinds: kinds, unsynced: unsynced, seed: seed << 16, maybe: map[string]bool{}}
+	s := &simulation{rng: rng, kinds: kinds, unsynced: unsynced, eager: seed%3 == 0, seed: seed << 16, maybe: map[string]bool{}}
 	var err error
 	if s.ledger, err = newLedger(); err != nil {
 		return tally{}, err

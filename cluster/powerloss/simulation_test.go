@@ -25,6 +25,7 @@ type simulation struct {
 	rng      *rand.Rand // of the controller
 	kinds    [nodes]logstore.Kind
 	unsynced bool // the log does not sync
+	eager    bool // many snapshots, and hardly any log before them: followers often get the state
 	calm     bool // no more losses
 	ledger   *ledger
 	runs     [nodes]atomic.Pointer[nodeRun]

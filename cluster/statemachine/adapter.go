@@ -112,6 +112,11 @@ func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return virtual{a}, nil 
 // (raft issue 697). If that entry is beyond the snapshot, or at its index with another
 // term, Raft would reject the leader's next message, and the leader would send the
 // snapshot again and again. A restart fixes that, so the process ends.
+//
+// A snapshot that the state has passed is refused: what it lacks was acknowledged with this
+// node's disk, and the log may begin after it. A leader sends one when it has just been elected
+// and has not yet applied what this node has, or sends again what it takes for lost. Raft does
+// not notice that. The leader then sends its newer state.
 func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	defer a.snapshots.installing.Store(false)
 	for {
@@ -131,6 +136,9 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 		return a.replace(s)
 	}
 	before := a.machine.Applied()
+	if err := checkNewer(before, s.meta); err != nil {
+		return err
+	}
 	if err := a.machine.Install(s.receiver, fsm.Applied{Index: s.meta.Index, Term: s.meta.Term}); err != nil {
 		if errors.Is(err, fsm.ErrHalfInstalled) {
 			a.o.Fatal(err)
@@ -154,9 +162,19 @@ func (a *Adapter) replaced() {
 // restart from its disk.
 var ErrRestart = errors.New("the node must restart to continue from the snapshot")
 
+// checkNewer returns an error if a snapshot is older than the state. Both are states of one
+// history then. If its last entry is of a newer term, the state is of another history, which no
+// majority has: a backup had replaced it here, and another leader went on without that.
+func checkNewer(state fsm.Applied, to *raft.SnapshotMeta) error {
+	if to.Term > state.Term || to.Term == state.Term && to.Index >= state.Index {
+		return nil
+	}
+	return fmt.Errorf("a snapshot at entry %d of term %d is older than the state, at entry %d of term %d", to.Index, to.Term, state.Index, state.Term)
+}
+
 // checkLog returns an error unless Raft can continue from an installed state without a restart.
-// It cannot, either, if the state was further before: a backup had replaced it here, and another
-// leader went on without that. Raft would take the index that it had for the end of its log.
+// It cannot, either, if the state of another history was further before: Raft would take the
+// index that it had for the end of its log.
 func (a *Adapter) checkLog(before fsm.Applied, to *raft.SnapshotMeta) error {
 	if to.Index < before.Index || to.Index == before.Index && to.Term != before.Term {
 		return fmt.Errorf("a snapshot at entry %d of term %d replaced the state at entry %d of term %d: %w", to.Index, to.Term, before.Index, before.Term, ErrRestart)

@@ -205,6 +205,48 @@ func TestASnapshotAfterWhichRaftCannotContinueEndsTheProcess(t *testing.T) {
 	}
 }
 
+func TestASnapshotThatTheStateHasPassedIsRefused(t *testing.T) {
+	type entry struct{ index, term uint64 }
+	tests := map[string]struct {
+		state, snapshot  entry
+		refused, restart bool
+	}{
+		"older":                            {state: entry{9, 2}, snapshot: entry{8, 2}, refused: true},
+		"of an older term":                 {state: entry{9, 2}, snapshot: entry{8, 1}, refused: true},
+		"of an older term, at its index":   {state: entry{8, 2}, snapshot: entry{8, 1}, refused: true},
+		"the same":                         {state: entry{8, 2}, snapshot: entry{8, 2}},
+		"newer":                            {state: entry{7, 1}, snapshot: entry{8, 1}},
+		"of a history that took the place": {state: entry{9, 1}, snapshot: entry{8, 2}, restart: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			from := source(t, tt.snapshot.index, tt.snapshot.term)
+			n := newNode(t, "n0")
+			n.open()
+			defer n.closeDisks()
+			var fatal error
+			to := New(n.machine, Options{Fatal: func(err error) { fatal = err }})
+			to.ApplyBatch(logEntries(t, 1, tt.state.index, tt.state.term))
+			before := n.machine.Applied()
+
+			s := send(t, from, to)
+			require.NoError(t, s.Close())
+			_, rc, err := to.Snapshots().Open(s.ID())
+			require.NoError(t, err)
+			err = to.Restore(rc)
+			require.NoError(t, rc.Close())
+			require.Equal(t, tt.restart, errors.Is(fatal, ErrRestart))
+			if tt.refused {
+				require.ErrorContains(t, err, "older than the state")
+				require.Equal(t, before, n.machine.Applied())
+				return
+			}
+			require.Equal(t, tt.restart, err != nil)
+			require.Equal(t, tt.snapshot.index, n.machine.Applied().Index)
+		})
+	}
+}
+
 func TestSnapshotsThatAreNotInstalledLeaveNothing(t *testing.T) {
 	from := source(t, 8, 2)
 	n := newNode(t, "n0")
