@@ -51,7 +51,10 @@ func (o Options) withDefaults() Options {
 }
 
 // pebble returns Pebble's options. Two cores are shared with Raft and the network, so at
-// most two compactions run; if they are behind, writes fill L0 and do not stop.
+// most two compactions run; if they are behind, writes fill L0 and do not stop. Bodies arrive
+// in the order of their keys, so a large base level is hardly rewritten and saves a level below
+// it; more tables in L0 would cost lookups of ids more than they save (BenchmarkStoreWrites of
+// package fsm, docs/benchmarks-choices.md).
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
 		FS:                          durableManifests{o.reportFull(o.FS)},
