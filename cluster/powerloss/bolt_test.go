@@ -88,10 +88,8 @@ func (d *boltDisk) current() []byte {
 }
 
 // remains returns what a power loss leaves: everything that was synced, and some sectors of
-// the rest.
+// the rest. The caller holds mu.
 func (d *boltDisk) remains(percent int, rng *rand.Rand) []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	return laid(d.durable, d.pending, func() bool { return rng.IntN(100) < percent })
 }
 

@@ -155,10 +155,13 @@ func (s *simulation) end(l *nodeRun, percent int, rng *rand.Rand) bool {
 			other.wire.Disconnect(l.wire.LocalAddr())
 		}
 	}
-	next := remains{mem: l.disk.remains(percent, rng)}
-	if l.bolt != nil {
+	var next remains
+	if l.bolt != nil { // both disks as they are at one moment: this one waits
+		l.bolt.mu.Lock()
+		defer l.bolt.mu.Unlock()
 		next.bolt = l.bolt.remains(percent, rng)
 	}
+	next.mem = l.disk.remains(percent, rng)
 	l.mu.Lock()
 	l.next = next
 	l.mu.Unlock()
