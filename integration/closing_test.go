@@ -157,6 +157,7 @@ type closingClients struct {
 	t   *testing.T
 	dir string // has clients.env, their settings
 
+	settings                   []string // as they were at the last start: the guide writes the file in between
 	stopProducers, stopWorkers context.CancelFunc
 	producers, workers         sync.WaitGroup
 
@@ -166,18 +167,14 @@ type closingClients struct {
 	failed []string
 }
 
-// call runs a command with the settings of the moment; SIGTERM ends it when ctx ends.
+// call runs a command with the settings; SIGTERM ends it when ctx ends.
 func (c *closingClients) call(ctx context.Context, args ...string) error {
-	settings, err := os.ReadFile(filepath.Join(c.dir, "clients.env"))
-	if err != nil {
-		return err
-	}
 	cmd := exec.CommandContext(ctx, binary, append(args, "--patience", patience.String())...)
-	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), strings.Fields(string(settings))...)
+	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), c.settings...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
+	err := cmd.Run()
 	if ctx.Err() != nil && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() <= 0) {
 		return nil // it ended well, or was stopped before it handled signals
 	}
@@ -196,6 +193,9 @@ func (c *closingClients) fail(err error) {
 // start starts producers and workers with the settings of the moment. They have contexts of
 // their own, so that all end before the nodes.
 func (c *closingClients) start() {
+	settings, err := os.ReadFile(filepath.Join(c.dir, "clients.env"))
+	require.NoError(c.t, err)
+	c.settings = strings.Fields(string(settings))
 	producing, stopProducers := context.WithCancel(context.Background())
 	working, stopWorkers := context.WithCancel(context.Background())
 	c.stopProducers, c.stopWorkers = stopProducers, stopWorkers
