@@ -29,7 +29,7 @@ func (c *cluster) putUntil(client *tubeClient, want string) {
 	})
 }
 
-// TestANodeWhoseDiskFillsUpRefusesAddsAndRecovers on a real file system of 400
+// TestANodeWhoseDiskFillsUpRefusesAddsAndRecovers on a real file system of 800
 // MiB, whose low-water mark is a quarter of that.
 func TestANodeWhoseDiskFillsUpRefusesAddsAndRecovers(t *testing.T) {
 	for _, store := range []string{"raft-wal", "raft-boltdb"} {
@@ -40,11 +40,14 @@ func TestANodeWhoseDiskFillsUpRefusesAddsAndRecovers(t *testing.T) {
 	}
 }
 
-// fillDisk leaves more than the store of the state allocates in advance, 36 MiB: where
-// that does not fit, tmpfs is full for a moment before it gives up, and the log of
-// raft-boltdb meets a full disk as soon as its file grows.
+// leave is what a low disk has left: less than the mark, and room for more than the logs that the
+// store of the state allocates before the next measurement, 36 MiB each and up to three of them at
+// once while its memtables grow. Where one does not fit, tmpfs is full for a moment before it
+// gives up, and whatever is written then meets a full disk.
+const leave = 180 << 20
+
 func fillDisk(t *testing.T, store string) {
-	disk := smalldisk.New(t, 400)
+	disk := smalldisk.New(t, 800)
 	o := localcluster.Options{Binary: binary, Dir: t.TempDir(), Nodes: 1, Args: []string{"--log-store", store}, DataDir: func(string) string { return filepath.Join(disk.Dir, "data") }}
 	lc, err := localcluster.New(o)
 	require.NoError(t, err)
@@ -65,11 +68,11 @@ func fillDisk(t *testing.T, store string) {
 		}
 		return err
 	})
-	conformance.RunFullDisk(t, node.Beanstalk, func() { disk.Fill(90 << 20) }, disk.Free)
+	conformance.RunFullDisk(t, node.Beanstalk, func() { disk.Fill(leave) }, disk.Free)
 
 	client := dialTubes(t, node)
 	c.putUntil(client, "INSERTED")
-	disk.Fill(90 << 20)
+	disk.Fill(leave)
 	c.putUntil(client, "OUT_OF_MEMORY")
 	status, head, body := postJSON(t, node, "/v1/jobs", `{"topic":"t","body":"x"}`)
 	require.Equal(t, http.StatusInsufficientStorage, status)
