@@ -174,6 +174,8 @@ func actInBrowser(t *testing.T, p *tab, plain bool) {
 	p.click(`form[action="/ui/topic/resume"] button`)
 	require.Contains(t, p.text(), "Topic mail.welcome is resumed.")
 
+	// None of these becomes due in between.
+	p.visit("/ui/topic?topic=mail.welcome&state=delayed&due_from=" + time.Now().Add(5*time.Minute).UTC().Format(time.RFC3339))
 	rows := `document.querySelectorAll("main tbody tr").length`
 	before := eval[int](p, rows)
 	p.click("td.act button[aria-label^=Delete]")
