@@ -11,6 +11,26 @@ import (
 	"tarry/job/jobpb"
 )
 
+// TestBodiesOfPendingJobsAreNotWrittenAgain fails if compactions rewrite bodies that arrive one
+// after the other, as they did before tables ended where bodies do.
+func TestBodiesOfPendingJobsAreNotWrittenAgain(t *testing.T) {
+	const batch, size, jobs = 100, 10_000, 24_000
+	d := newBench(t)
+	random := rand.NewChaCha8([32]byte{1})
+	for added := 0; added < jobs; added += batch {
+		d.now += 10
+		d.apply(d.entry(batch, func(int) *jobpb.Op {
+			body := make([]byte, size)
+			_, err := random.Read(body)
+			require.NoError(t, err)
+			return opAdd(&jobpb.Add{Topic: "t", Body: body, Priority: 1024, TtrMs: 60_000, MaxAttempts: 16, DelayMs: 3_600_000})
+		}), false)
+	}
+	written := d.m.store.db.Metrics()
+	require.Greater(t, written.Levels[0].TableBytesFlushed, uint64(jobs*size/2), "the test needs more than one flush")
+	require.Less(t, written.Total().TableBytesCompacted, written.Levels[0].TableBytesFlushed/10)
+}
+
 // BenchmarkStoreWrites reports what the store writes to the disk for each byte of a body: its
 // write-ahead log, flushes and compactions. Bodies do not compress. Jobs go to 16 topics, and
 // are taken and finished once lag younger ones are pending; lag 0: they stay.

@@ -76,6 +76,7 @@ func (o Options) store() store.Options {
 	return store.Options{
 		FS: o.FS, CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, OpenTables: o.OpenTables,
 		Logger: o.Logger, OnFatal: o.OnFatal, Merger: dueCountsMerger,
+		Boundaries: tableBoundaries,
 	}
 }
 

@@ -32,6 +32,11 @@ const (
 	spaceIndex     = 'x' // x topic-number state place -> priority of a delayed job, else nothing
 )
 
+// tableBoundaries separate, in the tables of the store, the four keyspaces with a record of each
+// job from each other and from the small ones between them, some of which change in each entry
+// (store.Options).
+var tableBoundaries = [][]byte{{spaceID}, {spaceID + 1}, {spaceSpec + 1}, {spaceStatus}, {spaceStatus + 1}, {spaceIndex}}
+
 // place is where a job is in one list of its topic. A list is in the order of (priority,
 // instant, seq), smallest first.
 //

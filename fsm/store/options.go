@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -22,6 +23,9 @@ type Options struct {
 	// Merger adds up the values that were written by Merge; nil: Pebble's own. A store is
 	// opened only with the merger of the same name as it was made with.
 	Merger *pebble.Merger
+	// Boundaries are keys, in order, at which tables end: no table has records from both sides
+	// of one.
+	Boundaries [][]byte
 	// OnFatal is called after a failure in the background, such as a failed flush.
 	// Later writes may never reach the disk. It may be called from any goroutine, more
 	// than once.
@@ -51,10 +55,17 @@ func (o Options) withDefaults() Options {
 }
 
 // pebble returns Pebble's options. Two cores are shared with Raft and the network, so at
-// most two compactions run; if they are behind, writes fill L0 and do not stop. Bodies arrive
-// in the order of their keys, so a large base level is hardly rewritten and saves a level below
-// it; more tables in L0 would cost lookups of ids more than they save (BenchmarkStoreWrites of
-// package fsm, docs/benchmarks-choices.md).
+// most two compactions run; if they are behind, writes fill L0 and do not stop. The limits of
+// the levels are measured with BenchmarkStoreWrites of package fsm (docs/benchmarks-choices.md):
+// a large base level saves a level below it, and more tables on top of each other in L0 would
+// cost lookups of ids more than they save.
+//
+// What arrives in the order of its keys, such as bodies, is written once. Its tables overlap with
+// no others, so Pebble moves them to lower levels and does not rewrite them. That takes two
+// settings. Tables end at the boundaries: one that reached from the last body to a record that
+// changes all the time would overlap with all later bodies. And tables of the base level are
+// small: a compaction of L0 takes in all tables beside it, up to 25 times that size together, and
+// leaves them alone if they are more.
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
 		FS:                          durableManifests{o.reportFull(o.FS)},
@@ -65,7 +76,9 @@ func (o Options) pebble() *pebble.Options {
 		MaxOpenFiles:                o.OpenTables,
 		L0CompactionThreshold:       6,
 		L0StopWritesThreshold:       24,
+		L0CompactionFileThreshold:   256,
 		LBaseMaxBytes:               512 << 20,
+		TargetFileSizes:             [...]int64{4 << 20, 256 << 10, 8 << 20, 16 << 20, 32 << 20, 32 << 20, 32 << 20},
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             1 << 20,
@@ -78,6 +91,7 @@ func (o Options) pebble() *pebble.Options {
 		// One index block per table: a second level would double the cost of a lookup.
 		p.Levels[i].IndexBlockSize = 256 << 10
 	}
+	p.Experimental.SpanPolicyFunc = o.span
 	p.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) { o.OnFatal(fmt.Errorf("store: %w", err)) },
 		// By default Pebble reports damage as text, which Damaged cannot recognise.
@@ -91,6 +105,16 @@ func (o Options) pebble() *pebble.Options {
 		},
 	}
 	return p
+}
+
+// span is a pebble.SpanPolicyFunc, by which a table ends at the next boundary after its first key.
+func (o Options) span(first []byte) (policy pebble.SpanPolicy, end []byte, err error) {
+	for _, b := range o.Boundaries {
+		if bytes.Compare(first, b) < 0 {
+			return policy, b, nil
+		}
+	}
+	return policy, nil, nil
 }
 
 // reportFull calls OnFatal for a full disk. Pebble itself would panic when it cannot write
