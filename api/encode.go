@@ -14,7 +14,12 @@ import (
 // writer builds a response, field by field. There are few kinds of responses, and they
 // contain bodies that must be returned byte for byte, which a general encoder would
 // reformat. Names are constants that need no escaping.
-type writer struct{ b []byte }
+type writer struct {
+	b []byte
+	// lastTime is the timestamp of lastMS: jobs that were added together have the same ones.
+	lastMS   int64
+	lastTime []byte
+}
 
 func (w *writer) beginObject() { w.comma(); w.b = append(w.b, '{') }
 func (w *writer) endObject()   { w.b = append(w.b, '}') }
@@ -140,8 +145,12 @@ func (w *writer) timestamp(name string, ms int64) {
 		return
 	}
 	w.name(name)
+	if ms != w.lastMS {
+		w.lastMS = ms
+		w.lastTime = time.UnixMilli(ms).UTC().AppendFormat(w.lastTime[:0], timestampFormat)
+	}
 	w.b = append(w.b, '"')
-	w.b = time.UnixMilli(ms).UTC().AppendFormat(w.b, timestampFormat)
+	w.b = append(w.b, w.lastTime...)
 	w.b = append(w.b, '"')
 }
 

@@ -230,9 +230,7 @@ func check(op *jobpb.Op) error { return job.CheckOp(op, job.Newest()) }
 
 // do applies ops, which must be checked, and returns one result each.
 func (s *server) do(x *call, ops []*jobpb.Op) ([]*jobpb.Result, error) {
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	return doOps(ctx, s.Queue, ops)
+	return doOps(x.r.Context(), s.Queue, ops)
 }
 
 func doOps(ctx context.Context, q Queue, ops []*jobpb.Op) ([]*jobpb.Result, error) {
@@ -245,9 +243,7 @@ func doOps(ctx context.Context, q Queue, ops []*jobpb.Op) ([]*jobpb.Result, erro
 
 // doOne checks and applies one operation; a refusal is an error.
 func (s *server) doOne(x *call, op *jobpb.Op) (*jobpb.Result, error) {
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	return doOne(ctx, s.Queue, op)
+	return doOne(x.r.Context(), s.Queue, op)
 }
 
 // apply is doOne, and responds with the fields that write adds.

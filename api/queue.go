@@ -16,9 +16,9 @@ import (
 // outcome is unknown (unknown).
 type Queue interface {
 	// Do applies ops in their order and returns one result each. It blocks until a majority
-	// has committed them, or ctx ends; then the outcome is unknown. An operation that is
-	// refused has its error in its result (job.ResultError). An error means that no result
-	// is known.
+	// has committed them, or ctx or the queue's own time limit ends; then the outcome is
+	// unknown. An operation that is refused has its error in its result (job.ResultError). An
+	// error means that no result is known.
 	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
 
 	// Reserve waits up to wait for ready jobs of the topics and reserves up to r.Max of
