@@ -103,7 +103,8 @@ func runSchedulesInBrowser(t *testing.T, p *tab) {
 }
 
 func moveInBrowser(t *testing.T, p *tab) {
-	p.visit("/ui/topic?topic=mail.welcome&state=delayed")
+	due := time.Now().Add(5 * time.Minute).UTC().Format(time.RFC3339) // not while the test runs
+	p.visit("/ui/topic?topic=mail.welcome&state=delayed&due_from=" + due)
 	p.do(chromedp.Click(chromedp.CSS("tbody tr:nth-child(1) input")))
 	p.fill(`input[name="to"]`, "mail.later")
 	p.click(`button[formaction="/ui/jobs/move"]`)
@@ -111,7 +112,6 @@ func moveInBrowser(t *testing.T, p *tab) {
 	p.click(confirm)
 	require.Contains(t, p.text(), "1 job moved to mail.later.")
 
-	due := time.Now().Add(5 * time.Minute).UTC().Format(time.RFC3339)
 	p.visit("/ui/topic?topic=mail.welcome&state=delayed&due_from=" + due)
 	p.fill(`input[name="to"]`, "mail.later")
 	p.click(`button[formaction="/ui/topic/move"]`)
