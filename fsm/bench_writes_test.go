@@ -70,6 +70,7 @@ func BenchmarkStoreWrites(b *testing.B) {
 				b.ReportMetric(float64(m.WAL.BytesWritten)/bodies, "log/body")
 				b.ReportMetric(float64(m.Levels[0].TableBytesFlushed)/bodies, "flushed/body")
 				b.ReportMetric(float64(m.Total().TableBytesCompacted)/bodies, "compacted/body")
+				b.ReportMetric(float64(m.DiskSpaceUsage())/bodies, "on-disk/body")
 				b.ReportMetric(0, "ns/op")
 			}
 		})
