@@ -36,19 +36,22 @@ func (s zeroedSegments) Create(dir, name string, size uint64) (types.WritableFil
 	return &zeroedSegment{WritableFile: f, size: int64(size)}, nil
 }
 
-// OpenWriter makes the segment and its name durable. The process that created it may have
-// ended before its first sync, and raft-wal syncs the name in that process only. What this
-// one finds in the segment counts as held by this node, although nothing is written again.
+// OpenWriter makes what is in the segment, and its name, durable, because from then on it counts
+// as held by this node. The process that created it may have ended before its first sync, or
+// because of a failed one, and raft-wal syncs the name in that process only.
 func (s zeroedSegments) OpenWriter(dir, name string) (types.WritableFile, error) {
 	f, err := s.VFS.OpenWriter(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	if err = f.Sync(); err == nil {
+	if err = rewriteLastAppend(f); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
 		err = durable.SyncDir(s.names, dir)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("sync the segment %s: %w", name, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("make the segment %s durable: %w", name, err), f.Close())
 	}
 	return &zeroedSegment{WritableFile: f, size: s.size, named: true}, nil
 }

@@ -1,0 +1,84 @@
+package logstore
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// rewriteLastAppend writes the last append of a segment again, as it is, so that the next sync
+// makes it durable. The process that appended it may have ended because that sync failed. Linux
+// then drops the data: the next process still reads it from memory, but no later sync writes it,
+// and a power loss takes it away, with all that was appended behind it. Every append before the
+// last one was synced, or that process would have ended there.
+func rewriteLastAppend(f types.WritableFile) error {
+	from, to, err := lastAppend(io.NewSectionReader(f, 0, math.MaxInt64))
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, min(to-from, 1<<20))
+	for at := from; at < to; at += int64(len(buf)) {
+		buf = buf[:min(to-at, int64(len(buf)))]
+		if _, err := f.ReadAt(buf, at); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(buf, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The format of raft-wal's segments, version 0. A frame's header has its type, three bytes of
+// padding, and four with its length, or the checksum of a commit, which has no more. Frames are
+// padded to the size of a header.
+const (
+	segmentHeader = 32
+	frameHeader   = 8
+)
+
+// lastAppend returns where the last append of a segment begins and ends: behind the commit before
+// the last one, or at the start of the file, and behind the last commit. Both are 0 if there is
+// no commit. It ends at the first thing that is no frame, such as zeros; RecoverTail, which
+// is called next, judges what that is.
+func lastAppend(file io.Reader) (from, to int64, err error) {
+	r := bufio.NewReaderSize(file, 256<<10)
+	at := int64(0)
+	skip := func(n int64) error {
+		at += n
+		for ; n > 0 && err == nil; n -= min(n, 1<<30) {
+			_, err = r.Discard(int(min(n, 1<<30)))
+		}
+		return err
+	}
+	if skip(segmentHeader) == nil {
+		for {
+			var head []byte
+			if head, err = r.Peek(frameHeader); err != nil {
+				break
+			}
+			length := int64(frameHeader)
+			switch head[0] {
+			case segment.FrameEntry, segment.FrameIndex:
+				n := int64(binary.LittleEndian.Uint32(head[4:]))
+				length += (n + frameHeader - 1) / frameHeader * frameHeader
+			case segment.FrameCommit:
+				from, to = to, at+frameHeader
+			default:
+				return from, to, nil
+			}
+			if skip(length) != nil {
+				break
+			}
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return from, to, err
+}

@@ -1,0 +1,184 @@
+package logstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/types"
+	"github.com/stretchr/testify/require"
+)
+
+// forgetful is a disk like Linux's: what a failed sync should have written stays readable, is
+// written by no later sync, and is gone after a power loss.
+type forgetful struct {
+	types.VFS
+	failing bool
+	open    []*forgetfulFile
+}
+
+type forgetfulFile struct {
+	types.WritableFile
+	disk     *forgetful
+	unsynced []written
+	dropped  []written
+}
+
+// written is what a write has replaced.
+type written struct {
+	at  int64
+	old []byte
+}
+
+func (d *forgetful) track(f types.WritableFile, err error) (types.WritableFile, error) {
+	file := &forgetfulFile{WritableFile: f, disk: d}
+	d.open = append(d.open, file)
+	return file, err
+}
+
+func (d *forgetful) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	return d.track(d.VFS.Create(dir, name, size))
+}
+
+func (d *forgetful) OpenWriter(dir, name string) (types.WritableFile, error) {
+	dropped := d.open
+	f, err := d.track(d.VFS.OpenWriter(dir, name))
+	for _, old := range dropped { // one segment in this test
+		f.(*forgetfulFile).dropped = append(f.(*forgetfulFile).dropped, old.dropped...)
+	}
+	return f, err
+}
+
+func (f *forgetfulFile) WriteAt(p []byte, at int64) (int, error) {
+	old := make([]byte, len(p))
+	if _, err := f.ReadAt(old, at); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	f.unsynced = append(f.unsynced, written{at, old})
+	return f.WritableFile.WriteAt(p, at)
+}
+
+func (f *forgetfulFile) Sync() error { return f.SyncData() }
+
+func (f *forgetfulFile) SyncData() error {
+	if f.disk.failing {
+		f.disk.failing = false
+		f.dropped = append(f.dropped, f.unsynced...)
+		f.unsynced = nil
+		return errDisk
+	}
+	// What was written again is on the disk, though its first sync failed.
+	for _, w := range f.unsynced {
+		for i := range f.dropped {
+			d := &f.dropped[i]
+			from, to := max(w.at, d.at), min(w.at+int64(len(w.old)), d.at+int64(len(d.old)))
+			if from >= to {
+				continue
+			}
+			if _, err := f.ReadAt(d.old[from-d.at:to-d.at], from); err != nil {
+				return err
+			}
+		}
+	}
+	f.unsynced = nil
+	return f.WritableFile.Sync()
+}
+
+// losePower takes away what is not on the disk.
+func (f *forgetfulFile) losePower(t *testing.T) {
+	for _, lost := range append(f.dropped, f.unsynced...) {
+		_, err := f.WritableFile.WriteAt(lost.old, lost.at)
+		require.NoError(t, err)
+	}
+}
+
+func entriesFrom(first, n, size int) (entries []*raft.Log) {
+	for i := range n {
+		index := uint64(first + i)
+		entries = append(entries, &raft.Log{Index: index, Term: 1, Data: bytes.Repeat([]byte(fmt.Sprint(index)), size)})
+	}
+	return entries
+}
+
+func TestEntriesBehindAFailedSyncSurviveAPowerLoss(t *testing.T) {
+	for name, size := range map[string]int{"small entries": 10, "an append without zeros ahead": 100_000} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			real, err := openDisk(dir, RaftWAL)
+			require.NoError(t, err)
+			disk := &forgetful{VFS: real.Segments}
+			openLog := func() raft.LogStore {
+				s, err := Open(dir, Options{Fatal: func(error) {}, SegmentBytes: 16 << 20, Disk: &Disk{Segments: disk, Records: real.Records}})
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = s.Close() })
+				return s.Log
+			}
+			log := openLog()
+			require.NoError(t, log.StoreLogs(entriesFrom(1, 3, size)))
+			require.NoError(t, log.StoreLogs(entriesFrom(4, 2, size)))
+			disk.failing = true
+			require.Error(t, log.StoreLogs(entriesFrom(6, 2, size)))
+
+			log = openLog() // the next process finds the entries of the failed append, and goes on
+			last, err := log.LastIndex()
+			require.NoError(t, err)
+			require.EqualValues(t, 7, last)
+			require.NoError(t, log.StoreLogs(entriesFrom(8, 3, size)))
+			disk.open[len(disk.open)-1].losePower(t)
+
+			log = openLog()
+			for i := uint64(1); i <= 10; i++ {
+				var entry raft.Log
+				require.NoError(t, log.GetLog(i, &entry), "entry %d", i)
+				require.Equal(t, entriesFrom(int(i), 1, size)[0].Data, entry.Data)
+			}
+		})
+	}
+}
+
+func TestLastAppendIsFound(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{Fatal: func(err error) { t.Error(err) }, SegmentBytes: 1 << 20})
+	require.NoError(t, err)
+	require.NoError(t, s.Log.StoreLogs(entriesFrom(1, 1, 1)))
+	segmentOf := func() []byte {
+		names, err := walfs.New().ListDir(dir + "/" + logDir)
+		require.NoError(t, err)
+		for _, name := range names {
+			if bytes.HasSuffix([]byte(name), []byte(".wal")) {
+				f, err := walfs.New().OpenReader(dir+"/"+logDir, name)
+				require.NoError(t, err)
+				data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
+				require.NoError(t, err)
+				require.NoError(t, f.Close())
+				return data
+			}
+		}
+		t.Fatal("no segment")
+		return nil
+	}
+	previous := int64(0)
+	for i, n := range []int{1, 7, 3, 200, 1} {
+		first, err := s.Log.LastIndex()
+		require.NoError(t, err)
+		if i > 0 {
+			require.NoError(t, s.Log.StoreLogs(entriesFrom(int(first)+1, n, 1+i*13)))
+		}
+		data := segmentOf()
+		from, to, err := lastAppend(bytes.NewReader(data))
+		require.NoError(t, err)
+		require.Equal(t, previous, from)
+		require.Equal(t, int64(len(bytes.TrimRight(data, "\x00"))+7)/8*8, to, "all behind it are zeros")
+		previous = to
+		for _, cut := range []int64{0, 5, segmentHeader, from + 3, to - 1} { // a file that is cut ends at a whole append
+			_, end, err := lastAppend(bytes.NewReader(data[:cut]))
+			require.NoError(t, err)
+			require.LessOrEqual(t, end, cut)
+		}
+	}
+	require.NoError(t, s.Close())
+}
