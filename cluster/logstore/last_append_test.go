@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/hashicorp/raft"
 	walfs "github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/types"
@@ -180,5 +183,33 @@ func TestLastAppendIsFound(t *testing.T) {
 			require.LessOrEqual(t, end, cut)
 		}
 	}
+	require.NoError(t, s.Close())
+}
+
+// A sync of the directory may have failed, too, after the files were replaced.
+func TestWhatAStartFindsIsStoredAgain(t *testing.T) {
+	dir := t.TempDir()
+	disk, err := openDisk(dir, RaftWAL)
+	require.NoError(t, err)
+	replaced := make(map[string]int)
+	disk.Records = errorfs.Wrap(disk.Records, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate {
+			replaced[strings.TrimSuffix(filepath.Base(op.Path), filepath.Ext(op.Path))]++
+		}
+		return nil
+	}))
+	start := func() *Stores {
+		s, err := Open(dir, Options{Fatal: func(err error) { t.Error(err) }, SegmentBytes: 1 << 20, Disk: disk})
+		require.NoError(t, err)
+		return s
+	}
+	s := start()
+	require.NoError(t, s.Stable.SetUint64([]byte(keyTerm), 3))
+	require.NoError(t, s.Log.StoreLogs(entriesFrom(1, 1, 1)))
+	require.NoError(t, s.Close())
+
+	clear(replaced)
+	s = start()
+	require.Equal(t, map[string]int{votesFile: 1, listFile: 1}, replaced)
 	require.NoError(t, s.Close())
 }

@@ -48,7 +48,7 @@ func openVotes(file record) (*votes, error) {
 	if v.held, err = decodeBallot(data); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", file.path(), ErrFileDamaged, err)
 	}
-	return v, nil
+	return v, file.store(data) // see record.store
 }
 
 func (b ballot) encode() []byte {

@@ -15,7 +15,7 @@ import (
 // truncation, and records the seal in its list a moment later. If the process ends in
 // between, or the seal is torn, raft-wal v0.4.2 opens the tail as a sealed segment and
 // refuses every append ("segment is sealed"). repairTail is called before the log is
-// opened. It always checks the list; a tail that is not sealed it leaves as it is.
+// opened. It always checks the list and stores it again; a tail that is not sealed it leaves as it is.
 //
 // raft-wal's interface offers no repair: it can neither record the seal nor start the next
 // segment. So repairTail uses what raft-wal exports for other implementations of its list
@@ -34,6 +34,9 @@ func repairTail(meta types.MetaStore, filer *segment.Filer, used bool) (err erro
 		err = checkList(list, filer, used)
 	}
 	if err != nil || len(list.Segments) == 0 {
+		return err
+	}
+	if err := meta.CommitState(list); err != nil { // see record.store
 		return err
 	}
 	tail := &list.Segments[len(list.Segments)-1]
