@@ -79,6 +79,7 @@ type Config struct {
 	Warmup      time.Duration // runs before and is not measured
 	Rate        float64       // Delayed, Worker: jobs a second; Tenants: cycles of the quiet one
 	Delay       time.Duration // Delayed, Worker: each job's delay; over beanstalkd in whole seconds
+	Credit      int           // Worker over HTTP: the credit of a stream that the consumer takes jobs from, to 1000; 0: it reserves each
 	Rounds      int           // Failover, Handover: how often the leader is ended
 	Jobs        int           // Pending: how many delayed jobs
 
@@ -126,6 +127,7 @@ func (c *Config) Validate() error {
 		{"batch", c.Batch, 1, 1000},
 		{"pipeline", c.Pipeline, 1, 1000},
 		{"size", c.Size, 0, 1 << 20},
+		{"credit", c.Credit, 0, 1000},
 		{"topics", c.Topics, 1, 1000},
 		{"rounds", c.Rounds, 1, 1000},
 		{"jobs", c.Jobs, 1, 1_000_000_000},
@@ -183,6 +185,8 @@ func (c *Config) validateProtocol() error {
 		return fmt.Errorf("protocol is %q; it takes one of %s, %s", c.Protocol, HTTP, Beanstalkd)
 	case c.Pipeline > 1 && (c.Protocol != Beanstalkd || c.Scenario != Add):
 		return fmt.Errorf("pipeline is %d; more than 1 takes scenario %s over protocol %s", c.Pipeline, Add, Beanstalkd)
+	case c.Credit > 0 && (c.Protocol != HTTP || c.Scenario != Worker):
+		return fmt.Errorf("credit is %d; streams take scenario %s over protocol %s", c.Credit, Worker, HTTP)
 	case c.Protocol == HTTP && c.Server != Tarry:
 		return fmt.Errorf("server is %s; it takes protocol %s", c.Server, Beanstalkd)
 	case c.Protocol == HTTP:

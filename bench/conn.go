@@ -104,11 +104,19 @@ func (c *conn) call(method, path string, body []byte, limit time.Duration) ([]by
 }
 
 func (c *conn) exchange(method, path string, body []byte, limit time.Duration) (status int, err error) {
-	if err := c.nc.SetDeadline(time.Now().Add(limit)); err != nil {
+	if err := c.send(method, path, body, limit); err != nil {
 		return 0, err
 	}
+	return c.readAnswer()
+}
+
+// send writes a request. Its answer may be read for as long as limit.
+func (c *conn) send(method, path string, body []byte, limit time.Duration) error {
+	if err := c.nc.SetDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
 	if err := c.ctx.Err(); err != nil {
-		return 0, err // it may have ended before the deadline was set
+		return err // it may have ended before the deadline was set
 	}
 	c.out = append(c.out[:0], method...)
 	c.out = append(c.out, ' ')
@@ -121,50 +129,55 @@ func (c *conn) exchange(method, path string, body []byte, limit time.Duration) (
 	c.out = strconv.AppendInt(c.out, int64(len(body)), 10)
 	c.out = append(c.out, "\r\n\r\n"...)
 	c.out = append(c.out, body...)
-	if _, err := c.nc.Write(c.out); err != nil {
-		return 0, err
-	}
-	return c.readAnswer()
+	_, err := c.nc.Write(c.out)
+	return err
 }
 
 var errMalformed = errors.New("the answer is not HTTP as Tarry speaks it")
 
 func (c *conn) readAnswer() (status int, err error) {
-	line, err := c.line()
+	status, length, chunked, err := c.readHead()
 	if err != nil {
 		return 0, err
-	}
-	// HTTP/1.1 200 OK
-	if len(line) < 12 {
-		return 0, errMalformed
-	}
-	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, errMalformed
-	}
-	length, chunked := 0, false
-	for {
-		if line, err = c.line(); err != nil {
-			return 0, err
-		}
-		if len(line) == 0 {
-			break
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimSpace(value)
-		switch {
-		case bytes.EqualFold(name, []byte("Content-Length")):
-			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 || length > maxAnswer {
-				return 0, errMalformed
-			}
-		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			chunked = bytes.EqualFold(value, []byte("chunked"))
-		}
 	}
 	c.body = c.body[:0]
 	if chunked {
 		return status, c.readChunks()
 	}
 	return status, c.readBytes(length)
+}
+
+// readHead reads an answer up to its body, which is chunked or has the length.
+func (c *conn) readHead() (status, length int, chunked bool, err error) {
+	line, err := c.line()
+	if err != nil {
+		return 0, 0, false, err
+	}
+	// HTTP/1.1 200 OK
+	if len(line) < 12 {
+		return 0, 0, false, errMalformed
+	}
+	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+		return 0, 0, false, errMalformed
+	}
+	for {
+		if line, err = c.line(); err != nil {
+			return 0, 0, false, err
+		}
+		if len(line) == 0 {
+			return status, length, chunked, nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 || length > maxAnswer {
+				return 0, 0, false, errMalformed
+			}
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			chunked = bytes.EqualFold(value, []byte("chunked"))
+		}
+	}
 }
 
 // line reads up to the next CRLF; the result is valid until the next read.
@@ -188,25 +201,73 @@ func (c *conn) readBytes(n int) error {
 }
 
 func (c *conn) readChunks() error {
-	for {
-		line, err := c.line()
-		if err != nil {
+	for more := true; more; {
+		var err error
+		if more, err = c.readChunk(); err != nil {
 			return err
-		}
-		n, err := strconv.ParseUint(string(line), 16, 31)
-		if err != nil {
-			return errMalformed
-		}
-		if err := c.readBytes(int(n)); err != nil {
-			return err
-		}
-		if _, err := c.line(); err != nil { // the CRLF behind the chunk, or the empty trailer
-			return err
-		}
-		if n == 0 {
-			return nil
 		}
 	}
+	return nil
+}
+
+// readChunk appends a chunk to the body, and reports whether more follow.
+func (c *conn) readChunk() (more bool, err error) {
+	line, err := c.line()
+	if err != nil {
+		return false, err
+	}
+	n, err := strconv.ParseUint(string(line), 16, 31)
+	if err != nil {
+		return false, errMalformed
+	}
+	if err := c.readBytes(int(n)); err != nil {
+		return false, err
+	}
+	_, err = c.line() // the CRLF behind the chunk, or the empty trailer
+	return n > 0, err
+}
+
+// stream makes a request whose answer does not end, and calls line with each line of it,
+// without its end, until ctx ends.
+func (c *conn) stream(method, path string, body []byte, line func([]byte) error) (err error) {
+	if err := c.connect(); err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.send(method, path, body, callLimit); err != nil {
+		return err
+	}
+	status, _, chunked, err := c.readHead()
+	if err != nil {
+		return err
+	}
+	if status != 200 || !chunked {
+		return &statusError{status, "no stream"}
+	}
+	c.body = c.body[:0]
+	for more := true; more; {
+		// The server sends a heartbeat when it has nothing else.
+		if err := c.nc.SetDeadline(time.Now().Add(2 * callLimit)); err != nil {
+			return err
+		}
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		if more, err = c.readChunk(); err != nil {
+			return err
+		}
+		for {
+			one, rest, found := bytes.Cut(c.body, []byte("\n"))
+			if !found {
+				break
+			}
+			if err := line(one); err != nil {
+				return err
+			}
+			c.body = append(c.body[:0], rest...)
+		}
+	}
+	return errors.New("the server ended the stream")
 }
 
 // text finds a string member in an answer of the server, whose members come

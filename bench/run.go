@@ -27,6 +27,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	case Delayed:
 		return runDelayed(ctx, c, consume)
 	case Worker:
+		if c.Credit > 0 {
+			return runDelayed(ctx, c, consumeStream)
+		}
 		return runDelayed(ctx, c, consumeOneByOne)
 	case Tenants:
 		return runTenants(ctx, c)

@@ -27,6 +27,10 @@ type queue struct {
 
 func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if r.URL.Path == "/v1/stream" {
+		q.stream(w, r)
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.fail {
@@ -85,6 +89,31 @@ func (q *queue) reserve(w io.Writer) {
 	fmt.Fprintf(w, `{"success":true,"jobs":[{"id":"j%d","seq":1,"token":"t%d","due_at":%q}]}`, q.reserved, q.reserved, due.Format(time.RFC3339Nano))
 }
 
+// stream sends each job in two chunks.
+func (q *queue) stream(w http.ResponseWriter, r *http.Request) {
+	flush := http.NewResponseController(w).Flush
+	io.WriteString(w, `{"event":"open"}`+"\n")
+	for tick := time.NewTicker(time.Millisecond); ; {
+		select {
+		case <-r.Context().Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		var job strings.Builder
+		q.mu.Lock()
+		q.reserve(&job)
+		q.mu.Unlock()
+		if !strings.Contains(job.String(), "token") {
+			continue
+		}
+		io.WriteString(w, job.String()[:20])
+		_ = flush()
+		io.WriteString(w, job.String()[20:]+"\n")
+		_ = flush()
+	}
+}
+
 func short(t *testing.T, s Scenario, q *queue) Config {
 	c := Defaults(s, HTTP)
 	c.Addrs = []string{serve(t, q.ServeHTTP)}
@@ -122,6 +151,22 @@ func TestScenariosCountWhatTheServerDid(t *testing.T) {
 	}
 }
 
+func TestAStreamsConsumerFinishesWhatItGot(t *testing.T) {
+	q := &queue{}
+	c := short(t, Worker, q)
+	c.Credit = 8
+	res, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	require.Positive(t, res.Jobs)
+	require.Zero(t, res.Failures)
+	require.LessOrEqual(t, res.Jobs, int64(q.ended))
+	require.LessOrEqual(t, q.ended, q.reserved)
+	require.NotNil(t, res.Lateness)
+	require.Contains(t, c.Command(3), "--credit 8")
+}
+
 func TestTenantsAreMeasuredAloneAndTogether(t *testing.T) {
 	q := &queue{}
 	c := short(t, Tenants, q)
@@ -148,6 +193,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"scenario":    func(c *Config) { c.Scenario = "x" },
 		"connections": func(c *Config) { c.Connections = 0 },
 		"batch":       func(c *Config) { c.Batch = 1001 },
+		"credit":      func(c *Config) { c.Scenario, c.Credit = Cycle, 2 },
 		"size":        func(c *Config) { c.Size = -1 },
 		"topics":      func(c *Config) { c.Topics = 0 },
 		"rounds":      func(c *Config) { c.Rounds = 0 },

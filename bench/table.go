@@ -97,6 +97,7 @@ func (c *Config) Command(nodes int) string {
 	add("connections", c.Connections, d.Connections, c.timed())
 	add("batch", c.Batch, d.Batch, c.Scenario == AddBatch)
 	add("pipeline", c.Pipeline, d.Pipeline, false)
+	add("credit", c.Credit, d.Credit, false)
 	add("size", c.Size, d.Size, false)
 	add("topics", c.Topics, d.Topics, false)
 	add("ids", c.IDs, d.IDs, false)

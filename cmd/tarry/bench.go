@@ -33,7 +33,7 @@ Scenarios:
   work       add a job; then finish the last one and reserve the next in one request
   delayed    --rate jobs a second fall due while consumers wait for them
   worker     as delayed, for one consumer that takes one job at a time and finishes it
-             with the reserve of the next
+             with the reserve of the next; with --credit it takes them from a stream
   tenants    cycles of one tenant at --rate, alone and then beside another one at ten times
              its rate and connections; it makes two namespaces, and removes them
   failover   kill -9 the leader --rounds times; time to the next acknowledged write
@@ -116,6 +116,7 @@ func (f *benchFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Warmup, "warmup", c.Warmup, "`time` of load before that")
 	fs.Float64Var(&c.Rate, "rate", c.Rate, "`jobs` per second (scenarios delayed and worker), or cycles (scenario tenants)")
 	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenarios delayed and worker)")
+	fs.IntVar(&c.Credit, "credit", c.Credit, "`jobs` that a stream holds for the consumer, which then need not reserve each (scenario worker over http)")
 	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is stopped (scenarios failover and handover)")
 	fs.IntVar(&c.Jobs, "jobs", c.Jobs, "`number` of delayed jobs (scenario pending)")
 }
