@@ -100,6 +100,12 @@ func (f *finisher) loop(ctx context.Context) {
 		}
 		request.WriteString("]}")
 		_, err := f.call("POST", "/v1/finish", request.Bytes(), callLimit)
+		if err != nil && f.nc == nil { // no reply: the jobs may still hold the stream's credit
+			for _, token := range tokens {
+				f.add(token)
+			}
+			sleep.For(ctx, failurePause)
+		}
 		if f.run.phase.Load() != measuring {
 			continue
 		}

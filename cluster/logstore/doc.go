@@ -11,7 +11,7 @@
 // Log and votes are fail-stop (failstop.go). Raft continues after a failed write. But
 // after a failed sync the content of the disk is unknown, and a later sync may succeed
 // without the lost pages. So the first failure is kept, every later call returns it,
-// and a callback makes the owner end the process. The next process writes the last append
+// and a callback makes the owner end the process. The next process writes the last appends
 // again (last_append.go). A write that hangs is worse than one
 // that fails: the leader still sends heartbeats, so no other node takes over. A write
 // that takes too long therefore ends the process too. The write is never abandoned

@@ -11,13 +11,14 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// rewriteLastAppend writes the last append of a segment again, as it is, so that the next sync
-// makes it durable. The process that appended it may have ended because that sync failed. Linux
+// rewriteLastAppends writes the last two appends of a segment again, as they are, so that the next
+// sync makes them durable. The process that appended it may have ended because that sync failed. Linux
 // then drops the data: the next process still reads it from memory, but no later sync writes it,
 // and a power loss takes it away, with all that was appended behind it. Every append before the
-// last one was synced, or that process would have ended there.
-func rewriteLastAppend(f types.WritableFile) error {
-	from, to, err := lastAppend(io.NewSectionReader(f, 0, math.MaxInt64))
+// last one was synced, or that process would have ended there. The one before it is written again
+// because what looks like the last one may be the rest of a torn one, behind it.
+func rewriteLastAppends(f types.WritableFile) error {
+	from, to, err := lastAppends(io.NewSectionReader(f, 0, math.MaxInt64))
 	if err != nil {
 		return err
 	}
@@ -42,11 +43,11 @@ const (
 	frameHeader   = 8
 )
 
-// lastAppend returns where the last append of a segment begins and ends: behind the commit before
-// the last one, or at the start of the file, and behind the last commit. Both are 0 if there is
-// no commit. It ends at the first thing that is no frame, such as zeros; RecoverTail, which
+// lastAppends returns where the last two appends of a segment begin and end: behind the commit before
+// them, or at the start of the file, and behind the last commit. Both are 0 if there is no commit. It ends at the first thing that is no frame, such as zeros; RecoverTail, which
 // is called next, judges what that is.
-func lastAppend(file io.Reader) (from, to int64, err error) {
+func lastAppends(file io.Reader) (from, to int64, err error) {
+	between := int64(0)
 	r := bufio.NewReaderSize(file, 256<<10)
 	at := int64(0)
 	skip := func(n int64) error {
@@ -68,7 +69,7 @@ func lastAppend(file io.Reader) (from, to int64, err error) {
 				n := int64(binary.LittleEndian.Uint32(head[4:]))
 				length += (n + frameHeader - 1) / frameHeader * frameHeader
 			case segment.FrameCommit:
-				from, to = to, at+frameHeader
+				from, between, to = between, to, at+frameHeader
 			default:
 				return from, to, nil
 			}

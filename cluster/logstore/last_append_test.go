@@ -143,7 +143,7 @@ func TestEntriesBehindAFailedSyncSurviveAPowerLoss(t *testing.T) {
 	}
 }
 
-func TestLastAppendIsFound(t *testing.T) {
+func TestLastAppendsAreFound(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{Fatal: func(err error) { t.Error(err) }, SegmentBytes: 1 << 20})
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestLastAppendIsFound(t *testing.T) {
 		t.Fatal("no segment")
 		return nil
 	}
-	previous := int64(0)
+	before, previous := int64(0), int64(0)
 	for i, n := range []int{1, 7, 3, 200, 1} {
 		first, err := s.Log.LastIndex()
 		require.NoError(t, err)
@@ -172,13 +172,13 @@ func TestLastAppendIsFound(t *testing.T) {
 			require.NoError(t, s.Log.StoreLogs(entriesFrom(int(first)+1, n, 1+i*13)))
 		}
 		data := segmentOf()
-		from, to, err := lastAppend(bytes.NewReader(data))
+		from, to, err := lastAppends(bytes.NewReader(data))
 		require.NoError(t, err)
-		require.Equal(t, previous, from)
+		require.Equal(t, before, from)
 		require.Equal(t, int64(len(bytes.TrimRight(data, "\x00"))+7)/8*8, to, "all behind it are zeros")
-		previous = to
+		before, previous = previous, to
 		for _, cut := range []int64{0, 5, segmentHeader, from + 3, to - 1} { // a file that is cut ends at a whole append
-			_, end, err := lastAppend(bytes.NewReader(data[:cut]))
+			_, end, err := lastAppends(bytes.NewReader(data[:cut]))
 			require.NoError(t, err)
 			require.LessOrEqual(t, end, cut)
 		}

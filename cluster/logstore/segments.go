@@ -44,7 +44,7 @@ func (s zeroedSegments) OpenWriter(dir, name string) (types.WritableFile, error)
 	if err != nil {
 		return nil, err
 	}
-	if err = rewriteLastAppend(f); err == nil {
+	if err = rewriteLastAppends(f); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {

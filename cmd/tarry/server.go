@@ -51,7 +51,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	defer stop()
 	log := newLogger(cfg, stderr)
 	if err := relaxTimers(); err != nil {
-		log.Warn("the timer slack of threads stays as it is, so the node uses more processor time; a binary built with cgo cannot change it: build with CGO_ENABLED=0, as make does", "error", err)
+		log.Info("the timer slack of threads stays as it is, so the node uses more processor time; a binary built with cgo cannot change it: build with CGO_ENABLED=0, as make does", "error", err)
 	}
 	// Other users must not read jobs. The stores' libraries create world-readable files,
 	// which only the umask changes.

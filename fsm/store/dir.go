@@ -97,6 +97,11 @@ func currentGeneration(fsys vfs.FS, dir string) (name string, err error) {
 	if _, err := fsys.Stat(fsys.PathJoin(dir, name)); err != nil {
 		return "", fmt.Errorf("%s in %s names the generation %s, which cannot be read: %w", currentName, dir, name, err)
 	}
+	// CURRENT may come from a process that ended because its sync had failed. Then the disk may
+	// still have the one before, and no later sync changes that.
+	if err := writeCurrent(fsys, dir, name); err != nil {
+		return "", err
+	}
 	return name, removeLeftovers(fsys, dir, name)
 }
 
