@@ -11,12 +11,13 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// rewriteLastAppends writes the last two appends of a segment again, as they are, so that the next
-// sync makes them durable. The process that appended it may have ended because that sync failed. Linux
-// then drops the data: the next process still reads it from memory, but no later sync writes it,
-// and a power loss takes it away, with all that was appended behind it. Every append before the
-// last one was synced, or that process would have ended there. The one before it is written again
-// because what looks like the last one may be the rest of a torn one, behind it.
+// rewriteLastAppends writes the last two appends of a segment again, as they are, so that the
+// next sync makes them durable. The process that made the last one may have ended because its
+// sync failed. Linux then drops the data: the next process still reads it from memory, but no
+// later sync writes it, and a power loss takes it away, with all that was appended behind it.
+// Every append before the last one was synced, or that process would have ended there. The one
+// before it is written again because what looks like the last one may be the rest of a torn one
+// behind it.
 func rewriteLastAppends(f types.WritableFile) error {
 	from, to, err := lastAppends(io.NewSectionReader(f, 0, math.MaxInt64))
 	if err != nil {
@@ -43,13 +44,13 @@ const (
 	frameHeader   = 8
 )
 
-// lastAppends returns where the last two appends of a segment begin and end: behind the commit before
-// them, or at the start of the file, and behind the last commit. Both are 0 if there is no commit. It ends at the first thing that is no frame, such as zeros; RecoverTail, which
-// is called next, judges what that is.
+// lastAppends returns where the last two appends of a segment begin and end: behind the commit
+// before them, or at the start of the file, and behind the last commit. Both are 0 if there is no
+// commit. The search ends at the first thing that is no frame, such as zeros; RecoverTail, which is
+// called next, judges what that is.
 func lastAppends(file io.Reader) (from, to int64, err error) {
-	between := int64(0)
+	var at, between int64
 	r := bufio.NewReaderSize(file, 256<<10)
-	at := int64(0)
 	skip := func(n int64) error {
 		at += n
 		for ; n > 0 && err == nil; n -= min(n, 1<<30) {
