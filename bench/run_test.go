@@ -167,6 +167,21 @@ func TestAStreamsConsumerFinishesWhatItGot(t *testing.T) {
 	require.Contains(t, c.Command(3), "--credit 8")
 }
 
+// A run ends although its last jobs could not be finished.
+func TestAStreamsConsumerEndsWithoutAReplyToItsFinishes(t *testing.T) {
+	q := &queue{}
+	c := short(t, Worker, q)
+	c.Credit = 8
+	c.Addrs = []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/finish" {
+			panic(http.ErrAbortHandler)
+		}
+		q.ServeHTTP(w, r)
+	})}
+	_, err := Run(t.Context(), c)
+	require.ErrorContains(t, err, "finish")
+}
+
 func TestTenantsAreMeasuredAloneAndTogether(t *testing.T) {
 	q := &queue{}
 	c := short(t, Tenants, q)

@@ -84,7 +84,7 @@ func (f *finisher) take() []string {
 func (f *finisher) loop(ctx context.Context) {
 	defer f.close()
 	var request bytes.Buffer
-	for {
+	for ctx.Err() == nil {
 		tokens := f.take()
 		if len(tokens) == 0 {
 			select {
