@@ -1,9 +1,9 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,7 +83,6 @@ func (f *finisher) take() []string {
 
 func (f *finisher) loop(ctx context.Context) {
 	defer f.close()
-	var request bytes.Buffer
 	for ctx.Err() == nil {
 		tokens := f.take()
 		if len(tokens) == 0 {
@@ -94,12 +93,8 @@ func (f *finisher) loop(ctx context.Context) {
 				return
 			}
 		}
-		request.Reset()
-		for i, token := range tokens {
-			fmt.Fprintf(&request, `%s{"token":"%s"}`, []string{`{"jobs":[`, ","}[min(i, 1)], token)
-		}
-		request.WriteString("]}")
-		_, err := f.call("POST", "/v1/finish", request.Bytes(), callLimit)
+		request := `{"jobs":[{"token":"` + strings.Join(tokens, `"},{"token":"`) + `"}]}`
+		_, err := f.call("POST", "/v1/finish", []byte(request), callLimit)
 		if err != nil && f.nc == nil { // no reply: the jobs may still hold the stream's credit
 			for _, token := range tokens {
 				f.add(token)

@@ -49,38 +49,29 @@ const (
 // commit. The search ends at the first thing that is no frame, such as zeros; RecoverTail, which is
 // called next, judges what that is.
 func lastAppends(file io.Reader) (from, to int64, err error) {
-	var at, between int64
 	r := bufio.NewReaderSize(file, 256<<10)
-	skip := func(n int64) error {
-		at += n
-		for ; n > 0 && err == nil; n -= min(n, 1<<30) {
-			_, err = r.Discard(int(min(n, 1<<30)))
+	at, between, length := int64(0), int64(0), int64(segmentHeader)
+	for {
+		var head []byte
+		if _, err = io.CopyN(io.Discard, r, length); err == nil {
+			head, err = r.Peek(frameHeader)
 		}
-		return err
-	}
-	if skip(segmentHeader) == nil {
-		for {
-			var head []byte
-			if head, err = r.Peek(frameHeader); err != nil {
-				break
-			}
-			length := int64(frameHeader)
-			switch head[0] {
-			case segment.FrameEntry, segment.FrameIndex:
-				n := int64(binary.LittleEndian.Uint32(head[4:]))
-				length += (n + frameHeader - 1) / frameHeader * frameHeader
-			case segment.FrameCommit:
-				from, between, to = between, to, at+frameHeader
-			default:
-				return from, to, nil
-			}
-			if skip(length) != nil {
-				break
-			}
+		if errors.Is(err, io.EOF) {
+			return from, to, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		at += length
+		length = frameHeader
+		switch head[0] {
+		case segment.FrameEntry, segment.FrameIndex:
+			n := int64(binary.LittleEndian.Uint32(head[4:]))
+			length += (n + frameHeader - 1) / frameHeader * frameHeader
+		case segment.FrameCommit:
+			from, between, to = between, to, at+frameHeader
+		default:
+			return from, to, nil
 		}
 	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return from, to, err
 }

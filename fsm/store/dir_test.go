@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -55,6 +56,28 @@ func TestOpenDir(t *testing.T) {
 			require.ElementsMatch(t, tt.left, left)
 		})
 	}
+}
+
+// A sync of the directory may have failed after CURRENT was replaced, so that the disk still has
+// the old one.
+func TestCurrentIsStoredAgainBeforeOldGenerationsAreRemoved(t *testing.T) {
+	mem := vfs.NewMem()
+	for path, content := range map[string]string{"CURRENT": "gen-000002\n", "gen-000002/a": "live", "gen-000001/a": "old"} {
+		write(t, mem, "state/"+path, []byte(content))
+	}
+	var done []string
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch {
+		case op.Kind == errorfs.OpRename:
+			done = append(done, "replace")
+		case op.Kind == errorfs.OpRemoveAll:
+			done = append(done, "remove "+mem.PathBase(op.Path))
+		}
+		return nil
+	}))
+	_, err := OpenDir("state", Options{FS: fs})
+	require.NoError(t, err)
+	require.Equal(t, []string{"replace", "remove gen-000001"}, done)
 }
 
 // After a crash at any moment CURRENT names the old generation or the new one.
