@@ -94,9 +94,13 @@ func (c *testCluster) stop(i int) {
 	}
 }
 
-// established returns the index of the leader; -1 if there is none at the moment.
+// established returns the index of the leader; -1 if there is none at the moment. The first leader
+// counts when it has given the cluster its id: it takes jobs a moment before that, and
+// without the id there are no backups and no standby.
 func (c *testCluster) established() int {
-	return slices.IndexFunc(c.nodes, func(n *Node) bool { return n != nil && n.shard.dispatcher() != nil })
+	return slices.IndexFunc(c.nodes, func(n *Node) bool {
+		return n != nil && n.shard.dispatcher() != nil && n.clusterID() != ""
+	})
 }
 
 // leader waits for a leader and returns its index. On a busy machine another node may lead
