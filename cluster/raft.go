@@ -20,7 +20,7 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	// Followers learn the last commit index after this time if nothing else is sent. No
 	// request waits for that, because reads go to the leader. A shorter time costs CPU on
 	// an idle node.
-	c.CommitTimeout = 50 * time.Millisecond
+	c.CommitTimeout = 100 * time.Millisecond
 	// It exceeds the entries that can be in flight, so that one message carries all of
 	// them. It is also how many entries, of any size, Raft reads for a follower that is
 	// behind, and how many it applies at once.

@@ -182,6 +182,45 @@ func TestAPipelineKeepsTheOrderAndTellsWhoAsked(t *testing.T) {
 	require.ErrorIs(t, err, raft.ErrPipelineShutdown)
 }
 
+// Raft repeats to a follower how far the log is committed, also while nothing happens.
+func TestAnAppendThatTellsNothingNewIsLeftOut(t *testing.T) {
+	server, _ := open(t, nil)
+	var received []raft.AppendEntriesRequest
+	answer(t, server, func(rpc raft.RPC) (any, error) {
+		received = append(received, *rpc.Command.(*raft.AppendEntriesRequest))
+		return &raft.AppendEntriesResponse{Term: 7, Success: true}, nil
+	})
+	client, _ := open(t, nil)
+	opened, err := client.AppendEntriesPipeline("n2", server.LocalAddr())
+	require.NoError(t, err)
+	p := opened.(*pipeline)
+	appends := func(term, previous, commit uint64, entries ...*raft.Log) (sent bool) {
+		r := &raft.AppendEntriesRequest{RPCHeader: header, Term: term, PrevLogEntry: previous, LeaderCommitIndex: commit, Entries: entries}
+		before := p.last.at
+		f, err := p.AppendEntries(r, new(raft.AppendEntriesResponse))
+		require.NoError(t, err)
+		if sent = p.last.at != before; sent {
+			require.Equal(t, r, (<-p.Consumer()).Request())
+			return true
+		}
+		require.NoError(t, f.Error())
+		require.False(t, f.Response().Success)
+		return false
+	}
+	entry := &raft.Log{Index: 4, Term: 7}
+	require.True(t, appends(7, 3, 3), "the first")
+	require.False(t, appends(7, 3, 3))
+	require.True(t, appends(7, 3, 3, entry))
+	require.True(t, appends(7, 4, 4), "a later commit")
+	require.False(t, appends(7, 4, 4))
+	require.True(t, appends(7, 3, 4), "another place in the log")
+	require.True(t, appends(8, 3, 4), "another term")
+	p.last.at = p.last.at.Add(-repeatAfter)
+	require.True(t, appends(8, 3, 4), "the connection is used now and then")
+	require.NoError(t, p.Close())
+	require.Len(t, received, 6)
+}
+
 // Raft reads nothing more from a pipeline after a reply that is no success, or of a later
 // term, but may be sending. If a send waited for a reader then, Raft could not shut down.
 func TestAPipelineEndsAfterAReplyThatIsNoSuccess(t *testing.T) {
@@ -196,8 +235,8 @@ func TestAPipelineEndsAfterAReplyThatIsNoSuccess(t *testing.T) {
 			p, err := client.AppendEntriesPipeline("n2", server.LocalAddr())
 			require.NoError(t, err)
 			var last error
-			for range 3 { // nobody reads the consumer
-				_, last = p.AppendEntries(&raft.AppendEntriesRequest{RPCHeader: header, Term: 7}, new(raft.AppendEntriesResponse))
+			for i := range uint64(3) { // nobody reads the consumer
+				_, last = p.AppendEntries(&raft.AppendEntriesRequest{RPCHeader: header, Term: 7, LeaderCommitIndex: i}, new(raft.AppendEntriesResponse))
 			}
 			require.ErrorIs(t, last, raft.ErrPipelineShutdown)
 			f := <-p.Consumer() // Raft must see it, to step down or to go back in its log
