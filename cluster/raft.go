@@ -17,9 +17,9 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	c.HeartbeatTimeout = s.cfg.Heartbeat
 	c.ElectionTimeout = s.cfg.Election
 	c.LeaderLeaseTimeout = s.cfg.Lease
-	// Followers learn the last commit index after this time if nothing else is sent. No
-	// request waits for that, because reads go to the leader. A shorter time costs CPU on
-	// an idle node.
+	// Followers learn the last commit index after one to two of this time if nothing else is
+	// sent. No request waits for that, because reads go to the leader. A shorter time costs CPU
+	// on an idle node.
 	c.CommitTimeout = 100 * time.Millisecond
 	// It exceeds the entries that can be in flight, so that one message carries all of
 	// them. It is also how many entries, of any size, Raft reads for a follower that is
