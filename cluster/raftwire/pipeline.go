@@ -99,12 +99,13 @@ func (p *pipeline) receive() {
 		}
 		select {
 		case f := <-p.sent:
-			f.err = p.reply(f)
-			last := f.err != nil || !f.reply.Success || f.reply.Term > f.request.Term // Raft owns f once it is delivered
-			close(f.done)
-			if f.err != nil {
+			if f.err = p.reply(f); f.err != nil {
+				p.end() // first, so that who has seen the error cannot send
+				close(f.done)
 				return
 			}
+			last := !f.reply.Success || f.reply.Term > f.request.Term // Raft owns f once it is delivered
+			close(f.done)
 			select {
 			case p.replied <- f:
 			case <-p.stop:
