@@ -287,8 +287,8 @@ func (q checkedQueue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.D
 }
 
 // FinishAndReserve implements Queue.
-func (q checkedQueue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
-	return q.checked.FinishAndReserve(ctx, finishes, r)
+func (q checkedQueue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	return q.checked.FinishAndReserve(ctx, finishes, r, waits)
 }
 
 // DeleteAndReserve implements Queue.

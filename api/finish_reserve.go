@@ -45,7 +45,7 @@ func finishesOf(items []finishItem) (*finishes, error) {
 // succeeds, so that their results are never lost: if the reserve fails then, it has found
 // nothing, and the client's next one will fail.
 func (s *server) finishAndReserve(x *call, f *finishes, r *jobpb.Reserve, wait time.Duration) error {
-	jobs, err := s.finishFirst(x, f, r)
+	jobs, err := s.finishFirst(x, f, r, wait > 0)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *server) finishAndReserve(x *call, f *finishes, r *jobpb.Reserve, wait t
 
 // finishFirst applies the finishes, and reserves in the same entry. A node that drains
 // hands out nothing more.
-func (s *server) finishFirst(x *call, f *finishes, r *jobpb.Reserve) (jobs []*jobpb.Reserved, err error) {
+func (s *server) finishFirst(x *call, f *finishes, r *jobpb.Reserve, waits bool) (jobs []*jobpb.Reserved, err error) {
 	switch {
 	case len(f.ops) == 0:
 		return nil, nil
@@ -81,6 +81,6 @@ func (s *server) finishFirst(x *call, f *finishes, r *jobpb.Reserve) (jobs []*jo
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
-	f.results, jobs, err = s.Queue.FinishAndReserve(ctx, f.ops, r)
+	f.results, jobs, err = s.Queue.FinishAndReserve(ctx, f.ops, r, waits)
 	return jobs, err
 }

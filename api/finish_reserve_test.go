@@ -138,8 +138,8 @@ type lateFinish struct {
 	leave func()
 }
 
-func (q *lateFinish) FinishAndReserve(ctx context.Context, f []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
-	results, jobs, err := q.Queue.FinishAndReserve(ctx, f, r)
+func (q *lateFinish) FinishAndReserve(ctx context.Context, f []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	results, jobs, err := q.Queue.FinishAndReserve(ctx, f, r, waits)
 	q.leave()
 	<-ctx.Done()
 	return results, jobs, err
@@ -152,4 +152,25 @@ func TestJobsReservedWithAFinishOfAClientThatHungUpGoBack(t *testing.T) {
 	h := New(Options{Queue: q, Operator: &apitest.Operator{}, Hosts: []string{"*"}})
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", "/v1/reserve", strings.NewReader(`{"topics":["t"],"finish":[{"id":"none"}]}`)))
 	wentBack(t, q.Queue)
+}
+
+// askedQueue records whether callers wait.
+type askedQueue struct {
+	*apitest.Queue
+	waits []bool
+}
+
+func (q *askedQueue) FinishAndReserve(ctx context.Context, f []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	q.waits = append(q.waits, waits)
+	return q.Queue.FinishAndReserve(ctx, f, r, waits)
+}
+
+func TestTheLeaderKnowsWhoWaitsAfterAFinish(t *testing.T) {
+	q := &askedQueue{Queue: apitest.New(t)}
+	addOne(t, q.Queue)
+	h := New(Options{Queue: q, Operator: &apitest.Operator{}, Hosts: []string{"*"}})
+	for _, wait := range []string{"", `"wait":0,`, `"wait":5,`} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/reserve", strings.NewReader(`{"topics":["t"],`+wait+`"finish":[{"id":"none"}]}`)))
+	}
+	require.Equal(t, []bool{false, false, true}, q.waits)
 }

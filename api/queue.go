@@ -27,12 +27,13 @@ type Queue interface {
 	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
 
 	// FinishAndReserve applies finishes in their order and then reserves up to r.Max of the
-	// jobs that are ready then, in one entry of the log. It does not wait for jobs. Results
-	// are those of the finishes, as in Do; an error means that none is known. It blocks
-	// until a majority has committed the entry, also when ctx ends, and for a few seconds
-	// at most.
-	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error)
-	// DeleteAndReserve is FinishAndReserve for one delete.
+	// jobs that are ready then, in one entry of the log. It does not wait for jobs. With waits,
+	// of a caller that waits if there are none, it may reserve what falls due until some
+	// milliseconds after the entry. Results are those of the finishes, as in Do; an error means
+	// that none is known. It blocks until a majority has committed the entry, also when ctx
+	// ends, and for a few seconds at most.
+	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error)
+	// DeleteAndReserve is FinishAndReserve, without waits, for one delete.
 	DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error)
 
 	// Rates returns how many jobs of a topic were added, delivered, finished and so on in

@@ -129,7 +129,7 @@ func (s *server) finishOne(x *call, op *jobpb.Op) (*jobpb.Result, error) {
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
-	results, jobs, err := s.Queue.FinishAndReserve(ctx, []*jobpb.Finish{op.GetFinish()}, f.reserve)
+	results, jobs, err := s.Queue.FinishAndReserve(ctx, []*jobpb.Finish{op.GetFinish()}, f.reserve, false)
 	if err == nil {
 		err = job.ResultError(results[0])
 	}

@@ -42,9 +42,9 @@ func (q *countedQueue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.
 	return jobs, err
 }
 
-func (q *countedQueue) FinishAndReserve(ctx context.Context, f []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q *countedQueue) FinishAndReserve(ctx context.Context, f []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	q.count("finish and reserve")
-	return q.Queue.FinishAndReserve(ctx, f, r)
+	return q.Queue.FinishAndReserve(ctx, f, r, waits)
 }
 
 // refillRig serves streams of a queue, and looks at their refills.
@@ -185,9 +185,9 @@ func TestAStreamThatHasEndedTakesNoJob(t *testing.T) {
 // The queue fails the finish and hands a job out all the same.
 type failingFinish struct{ *apitest.Queue }
 
-func (q failingFinish) FinishAndReserve(ctx context.Context, f []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q failingFinish) FinishAndReserve(ctx context.Context, f []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	f[0].Ref.Generation++ // a reservation that nobody has
-	return q.Queue.FinishAndReserve(ctx, f, r)
+	return q.Queue.FinishAndReserve(ctx, f, r, waits)
 }
 
 func TestAFinishThatFailsLeavesItsStreamAsItIs(t *testing.T) {

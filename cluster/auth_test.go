@@ -69,10 +69,10 @@ func TestOperationsHavePrincipalsOnEveryNode(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, jobs, 1)
 		end := []*jobpb.Finish{finish(jobs[0]).GetFinish()}
-		results, _, err := n.shard.FinishAndReserve(as("producer"), end, &jobpb.Reserve{Topics: []string{"a.x"}, Max: 1})
+		results, _, err := n.shard.FinishAndReserve(as("producer"), end, &jobpb.Reserve{Topics: []string{"a.x"}, Max: 1}, false)
 		require.NoError(t, err)
 		require.Equal(t, jobpb.Code_NOT_FOUND, results[0].Code, "it may not read the topic")
-		results, _, err = n.shard.FinishAndReserve(as("consumer"), end, &jobpb.Reserve{Topics: []string{"a.x"}, Max: 1})
+		results, _, err = n.shard.FinishAndReserve(as("consumer"), end, &jobpb.Reserve{Topics: []string{"a.x"}, Max: 1}, false)
 		require.NoError(t, err)
 		require.Equal(t, jobpb.Code_OK, results[0].Code, results[0].Message)
 	}

@@ -11,7 +11,7 @@
 // leader a batch becomes one Raft entry, on a follower one message to the leader
 // (service.go is its other end). What an entry changed arrives in changes.go.
 // A waiting reserve: reserve.go, then waits, which registers it with the leader's
-// dispatcher. A read: read.go. Every request to the leader goes through leaderrpc, which
+// dispatcher; one that finishes jobs first: finish_reserve.go. A read: read.go. Every request to the leader goes through leaderrpc, which
 // also determines the outcome when a connection fails.
 //
 // The packages below it, each of which knows less than the node does:

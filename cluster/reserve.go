@@ -2,14 +2,11 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"tarry/auth"
-	"tarry/cluster/leaderrpc"
-	"tarry/cluster/noderpc"
 	"tarry/cluster/waits"
 	"tarry/dispatch"
 	"tarry/job"
@@ -39,79 +36,6 @@ func reserveOf(ctx context.Context, r *jobpb.Reserve) *jobpb.Reserve {
 	r = proto.CloneOf(r) // it is the caller's
 	r.Principal = p.Encode()
 	return r
-}
-
-// FinishAndReserve implements api.Queue.
-func (s *Shard) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
-	return s.endAndReserve(ctx, &noderpc.FinishAndReserveRequest{Finishes: finishes, Reserve: r}, len(finishes))
-}
-
-// DeleteAndReserve implements api.Queue.
-func (s *Shard) DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error) {
-	results, jobs, err := s.endAndReserve(ctx, &noderpc.FinishAndReserveRequest{Delete: d, Reserve: r}, 1)
-	if err != nil {
-		return nil, nil, err
-	}
-	return results[0], jobs, nil
-}
-
-// endAndReserve asks the leader in one hop, and the leader's dispatcher decides whether a
-// Reserve follows the n operations that end jobs in their entry.
-func (s *Shard) endAndReserve(ctx context.Context, req *noderpc.FinishAndReserveRequest, n int) ([]*jobpb.Result, []*jobpb.Reserved, error) {
-	if s.machine.Follows() {
-		return nil, nil, errStandby()
-	}
-	// It goes on if the caller's client hangs up: jobs that the leader has assigned are then
-	// received here, and can be released.
-	ctx = context.WithoutCancel(ctx)
-	rules := leaderrpc.Rules{Within: s.cfg.OpTimeout, Hold: s.cfg.HoldTime}
-	req.Shard, req.Reserve, req.Principal = s.cfg.Number, reserveOf(ctx, req.Reserve), auth.FromContext(ctx).Encode()
-	resp, err := leaderrpc.Call(ctx, &s.toLeader, rules, req, s.finishAndReserve, noderpc.NodeClient.FinishAndReserve)
-	if err == nil && len(resp.Results) != n {
-		err = job.Unknown("the leader returned %d results for %d operations", len(resp.Results), n)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return resp.Results, resp.Jobs, nil
-}
-
-// finishAndReserve serves a FinishAndReserve on this node if it is the established leader.
-func (s *Shard) finishAndReserve(ctx context.Context, req *noderpc.FinishAndReserveRequest) (*noderpc.FinishAndReserveResponse, error) {
-	if !s.leadsSoon(ctx) {
-		return nil, leaderrpc.ErrNotLeader
-	}
-	d := s.dispatcher()
-	if d == nil {
-		return nil, leaderrpc.ErrNotLeader
-	}
-	w := &dispatch.Waiter{Reserve: req.Reserve, Poll: true, Advance: advanceOp(), Now: s.Now().UnixMilli()}
-	for _, f := range req.Finishes {
-		w.First = append(w.First, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}, Principal: req.Principal})
-	}
-	if req.Delete != nil {
-		w.First = append(w.First, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: req.Delete}, Principal: req.Principal})
-	}
-	type outcome struct {
-		jobs []*jobpb.Reserved
-		err  error
-	}
-	done := make(chan outcome, 1)
-	w.Done = func(jobs []*jobpb.Reserved, err error) { done <- outcome{jobs, err} }
-	d.Add(w)
-	select {
-	case o := <-done:
-		switch {
-		case o.err == nil:
-			return &noderpc.FinishAndReserveResponse{Results: w.Results, Jobs: o.jobs}, nil
-		case errors.Is(o.err, dispatch.ErrStopped):
-			return nil, leaderrpc.ErrNotLeader
-		}
-		return nil, forwarded(o.err)
-	case <-ctx.Done():
-		d.Cancel(w, false)
-		return nil, errOutcomeUnknown(context.Cause(ctx))
-	}
 }
 
 // waitQueue returns the queue of the reserves that wait on this node; nil unless it is the

@@ -139,6 +139,14 @@ func (d *Dispatcher) Add(w *Waiter) {
 	d.propose(ms)
 }
 
+// Alone reports whether the First of a waiter that was added are proposed without a Reserve,
+// because there is no job for it.
+func (d *Dispatcher) Alone(w *Waiter) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return w.alone
+}
+
 // Cancel ends a wait. With keep, a Reserve in flight for w still delivers its jobs to
 // Done: the wait is over, but the consumer is connected. Without keep, the consumer is
 // gone and such jobs go back to their topics. Done is called once in either case.

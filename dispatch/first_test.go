@@ -186,6 +186,18 @@ func TestTheOutcomeOfAFinishIsThatOfItsProposal(t *testing.T) {
 	}
 }
 
+func TestAFinishIsAloneIfNothingIsReady(t *testing.T) {
+	s := newShard(10)
+	w, _ := s.addAfter("a")
+	require.True(t, s.d.Alone(w))
+	s.settle()
+	require.True(t, s.d.Alone(w), "it was")
+	s.add("a", 1)
+	w, _ = s.addAfter("a")
+	require.False(t, s.d.Alone(w))
+	s.settle()
+}
+
 func TestAFinishIsKnownThoughTheDispatcherStops(t *testing.T) {
 	s := newShard(10)
 	w, g := s.addAfter("a")

@@ -28,7 +28,7 @@ func (q *instant) Do(context.Context, []*jobpb.Op) ([]*jobpb.Result, error) { re
 func (q *instant) Reserve(context.Context, *jobpb.Reserve, time.Duration) ([]*jobpb.Reserved, error) {
 	return nil, nil
 }
-func (q *instant) FinishAndReserve(context.Context, []*jobpb.Finish, *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q *instant) FinishAndReserve(context.Context, []*jobpb.Finish, *jobpb.Reserve, bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	return nil, nil, nil
 }
 func (q *instant) DeleteAndReserve(context.Context, *jobpb.Delete, *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error) {

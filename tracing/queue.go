@@ -81,14 +81,14 @@ func (q *queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 }
 
 // FinishAndReserve implements Queue.
-func (q *queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q *queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	began := time.Now()
 	ends := make([]settled, len(finishes))
 	for i, f := range finishes {
 		ends[i] = settled{"finish", f.Ref, i}
 	}
 	spans := q.settle(ctx, ends)
-	results, jobs, err := q.Queue.FinishAndReserve(ctx, finishes, r)
+	results, jobs, err := q.Queue.FinishAndReserve(ctx, finishes, r, waits)
 	q.end(spans, ends, results, err)
 	q.deliver(jobs, r, began)
 	return results, jobs, err

@@ -28,7 +28,7 @@ func (q *leasing) Reserve(_ context.Context, r *jobpb.Reserve, _ time.Duration) 
 	return jobs, nil
 }
 
-func (q *leasing) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, _ *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q *leasing) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, _ *jobpb.Reserve, _ bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	results, err := q.Do(ctx, opsOf(finishes))
 	return results, nil, err
 }
@@ -143,7 +143,7 @@ func TestCallsAboutOtherJobsUseUpNothingOfWhatIsHeld(t *testing.T) {
 	require.Error(t, r.does(q, 0, []*jobpb.Op{finishOf(1)}), "and has ended")
 	call, err := r.call(nil, true)
 	require.NoError(t, err)
-	_, _, err = q.FinishAndReserve(r.ctx(call), []*jobpb.Finish{finishOf(2).GetFinish()}, &jobpb.Reserve{Topics: []string{"mail"}, Max: 1})
+	_, _, err = q.FinishAndReserve(r.ctx(call), []*jobpb.Finish{finishOf(2).GetFinish()}, &jobpb.Reserve{Topics: []string{"mail"}, Max: 1}, false)
 	require.NoError(t, err)
 	release := &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: &jobpb.Ref{Seq: 3, Generation: 1}}}}
 	bury := &jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{Ref: &jobpb.Ref{Seq: 4, Generation: 1}}}}

@@ -140,7 +140,7 @@ func jobsOf(n uint32) []*jobpb.Reserved {
 	return jobs
 }
 
-func (q *queueOf) FinishAndReserve(_ context.Context, f []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q *queueOf) FinishAndReserve(_ context.Context, f []*jobpb.Finish, r *jobpb.Reserve, _ bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	q.fused++
 	return make([]*jobpb.Result, len(f)), jobsOf(r.Max), nil
 }
@@ -215,7 +215,7 @@ func TestWhatEndsAReservationCountsButIsNotRefused(t *testing.T) {
 	require.ErrorContains(t, err, "connections")
 
 	// With a reserve it finishes, and reserves nothing.
-	results, jobs, err := q.FinishAndReserve(r.ctx(ends), []*jobpb.Finish{{}, {}}, &jobpb.Reserve{Topics: []string{"mail"}, Max: 1})
+	results, jobs, err := q.FinishAndReserve(r.ctx(ends), []*jobpb.Finish{{}, {}}, &jobpb.Reserve{Topics: []string{"mail"}, Max: 1}, false)
 	require.NoError(t, err)
 	require.Len(t, results, 2)
 	require.Empty(t, jobs)
@@ -246,10 +246,10 @@ func TestAFinishReservesForAStreamByTheLimitsOfTheStream(t *testing.T) {
 	r := newLimitedRig(t, &jobpb.TokenLimits{RateMilli: 1000})
 	q, below := r.queue()
 	next := func() *jobpb.Reserve { return &jobpb.Reserve{Topics: []string{"mail"}, Max: 1, Principal: "shop"} }
-	_, jobs, err := q.FinishAndReserve(t.Context(), []*jobpb.Finish{{}}, next())
+	_, jobs, err := q.FinishAndReserve(t.Context(), []*jobpb.Finish{{}}, next(), false)
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
-	results, jobs, err := q.FinishAndReserve(t.Context(), []*jobpb.Finish{{}}, next())
+	results, jobs, err := q.FinishAndReserve(t.Context(), []*jobpb.Finish{{}}, next(), false)
 	require.NoError(t, err)
 	require.Len(t, results, 1)
 	require.Empty(t, jobs)

@@ -13,7 +13,7 @@ import (
 type queue interface {
 	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
 	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
-	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error)
+	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error)
 	DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error)
 	job.Reader
 }
@@ -71,7 +71,7 @@ func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 }
 
 // FinishAndReserve implements the queue of the API.
-func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	if r.Principal == "" { // else it is for somebody else, who was checked
 		if err := q.checks.AllowOn(ctx, auth.Consume, r.Topics); err != nil {
 			return nil, nil, err
@@ -91,7 +91,7 @@ func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, 
 		q.countDenied(ctx, results)
 		return results, nil, err
 	}
-	results, jobs, err := q.queue.FinishAndReserve(ctx, finishes, r)
+	results, jobs, err := q.queue.FinishAndReserve(ctx, finishes, r, waits)
 	q.checks.finished(ctx, finishes, results)
 	q.countDenied(ctx, results)
 	pay.got(jobs)

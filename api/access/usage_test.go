@@ -59,7 +59,7 @@ func TestCallsThatEndNothingHaveABound(t *testing.T) {
 	require.Equal(t, 2, passed(5, func() error { return r.does(q, 0, finishes(1000)) }))
 	call, err := r.call(nil, true)
 	require.Error(t, err)
-	_, _, err = q.FinishAndReserve(r.ctx(call), []*jobpb.Finish{{}}, &jobpb.Reserve{Topics: []string{"mail"}, Max: 1})
+	_, _, err = q.FinishAndReserve(r.ctx(call), []*jobpb.Finish{{}}, &jobpb.Reserve{Topics: []string{"mail"}, Max: 1}, false)
 	require.Equal(t, job.CodeRateLimited, job.CodeOf(err))
 	fast := newLimitedRig(t, &jobpb.TokenLimits{RateMilli: 100_000})
 	q, _ = fast.queue()

@@ -233,7 +233,7 @@ func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 }
 
 // FinishAndReserve implements api.Queue.
-func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, _ bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	ops := make([]*jobpb.Op, 0, len(finishes)+1)
 	for _, f := range finishes {
 		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}})

@@ -48,7 +48,7 @@ func (q *scripted) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, er
 }
 
 // FinishAndReserve implements api.Queue. The protocol has no such command.
-func (*scripted) FinishAndReserve(context.Context, []*jobpb.Finish, *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+func (*scripted) FinishAndReserve(context.Context, []*jobpb.Finish, *jobpb.Reserve, bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
 	return nil, nil, job.NotApplied("not scripted")
 }
 

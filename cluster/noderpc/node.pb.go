@@ -277,6 +277,7 @@ type FinishAndReserveRequest struct {
 	Reserve       *jobpb.Reserve         `protobuf:"bytes,3,opt,name=reserve,proto3" json:"reserve,omitempty"`
 	Delete        *jobpb.Delete          `protobuf:"bytes,4,opt,name=delete,proto3" json:"delete,omitempty"`       // without finishes
 	Principal     string                 `protobuf:"bytes,5,opt,name=principal,proto3" json:"principal,omitempty"` // of the finishes
+	Waits         bool                   `protobuf:"varint,6,opt,name=waits,proto3" json:"waits,omitempty"`        // the caller waits for jobs if there are none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,6 +345,13 @@ func (x *FinishAndReserveRequest) GetPrincipal() string {
 		return x.Principal
 	}
 	return ""
+}
+
+func (x *FinishAndReserveRequest) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
 }
 
 type FinishAndReserveResponse struct {
@@ -871,13 +879,14 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x125\n" +
 	"\afailure\x18\x02 \x01(\v2\x1b.tarry.leaderrpc.v1.FailureR\afailure\x12&\n" +
-	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"\xd2\x01\n" +
+	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"\xe8\x01\n" +
 	"\x17FinishAndReserveRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12,\n" +
 	"\bfinishes\x18\x02 \x03(\v2\x10.tarry.v1.FinishR\bfinishes\x12+\n" +
 	"\areserve\x18\x03 \x01(\v2\x11.tarry.v1.ReserveR\areserve\x12(\n" +
 	"\x06delete\x18\x04 \x01(\v2\x10.tarry.v1.DeleteR\x06delete\x12\x1c\n" +
-	"\tprincipal\x18\x05 \x01(\tR\tprincipal\"n\n" +
+	"\tprincipal\x18\x05 \x01(\tR\tprincipal\x12\x14\n" +
+	"\x05waits\x18\x06 \x01(\bR\x05waits\"n\n" +
 	"\x18FinishAndReserveResponse\x12*\n" +
 	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\x12&\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"%\n" +

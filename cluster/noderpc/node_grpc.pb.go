@@ -46,7 +46,7 @@ type NodeClient interface {
 	// its reserves must be registered again.
 	Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WaitRequest, WaitAnswer], error)
 	// FinishAndReserve has the leader end jobs, and reserve jobs that are ready then, in
-	// one entry. It does not wait for jobs.
+	// one entry. It does not wait for jobs, or some milliseconds with waits.
 	FinishAndReserve(ctx context.Context, in *FinishAndReserveRequest, opts ...grpc.CallOption) (*FinishAndReserveResponse, error)
 	// Read has the leader answer a linearizable read.
 	Read(ctx context.Context, in *jobpb.Read, opts ...grpc.CallOption) (*jobpb.ReadResult, error)
@@ -153,7 +153,7 @@ type NodeServer interface {
 	// its reserves must be registered again.
 	Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error
 	// FinishAndReserve has the leader end jobs, and reserve jobs that are ready then, in
-	// one entry. It does not wait for jobs.
+	// one entry. It does not wait for jobs, or some milliseconds with waits.
 	FinishAndReserve(context.Context, *FinishAndReserveRequest) (*FinishAndReserveResponse, error)
 	// Read has the leader answer a linearizable read.
 	Read(context.Context, *jobpb.Read) (*jobpb.ReadResult, error)

@@ -292,6 +292,16 @@ func (m *FinishAndReserveRequest) MarshalToSizedBufferVT(dAtA []byte) (int, erro
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Waits {
+		i--
+		if m.Waits {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x30
+	}
 	if len(m.Principal) > 0 {
 		i -= len(m.Principal)
 		copy(dAtA[i:], m.Principal)
@@ -907,6 +917,9 @@ func (m *FinishAndReserveRequest) SizeVT() (n int) {
 	l = len(m.Principal)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Waits {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -1798,6 +1811,26 @@ func (m *FinishAndReserveRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.Principal = stringValue
 			iNdEx = postIndex
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Waits", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Waits = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

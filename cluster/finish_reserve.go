@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tarry/auth"
+	"tarry/cluster/leaderrpc"
+	"tarry/cluster/noderpc"
+	"tarry/dispatch"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// FinishAndReserve implements api.Queue.
+func (s *Shard) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	return s.endAndReserve(ctx, &noderpc.FinishAndReserveRequest{Finishes: finishes, Reserve: r, Waits: waits}, len(finishes))
+}
+
+// DeleteAndReserve implements api.Queue.
+func (s *Shard) DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error) {
+	results, jobs, err := s.endAndReserve(ctx, &noderpc.FinishAndReserveRequest{Delete: d, Reserve: r}, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return results[0], jobs, nil
+}
+
+// endAndReserve asks the leader in one hop, and the leader's dispatcher decides whether a
+// Reserve follows the n operations that end jobs in their entry.
+func (s *Shard) endAndReserve(ctx context.Context, req *noderpc.FinishAndReserveRequest, n int) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	if s.machine.Follows() {
+		return nil, nil, errStandby()
+	}
+	// It goes on if the caller's client hangs up: jobs that the leader has assigned are then
+	// received here, and can be released.
+	ctx = context.WithoutCancel(ctx)
+	rules := leaderrpc.Rules{Within: s.cfg.OpTimeout, Hold: s.cfg.HoldTime}
+	req.Shard, req.Reserve, req.Principal = s.cfg.Number, reserveOf(ctx, req.Reserve), auth.FromContext(ctx).Encode()
+	resp, err := leaderrpc.Call(ctx, &s.toLeader, rules, req, s.finishAndReserve, noderpc.NodeClient.FinishAndReserve)
+	if err == nil && len(resp.Results) != n {
+		err = job.Unknown("the leader returned %d results for %d operations", len(resp.Results), n)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return resp.Results, resp.Jobs, nil
+}
+
+// finishAndReserve serves a FinishAndReserve on this node if it is the established leader.
+func (s *Shard) finishAndReserve(ctx context.Context, req *noderpc.FinishAndReserveRequest) (*noderpc.FinishAndReserveResponse, error) {
+	if !s.leadsSoon(ctx) {
+		return nil, leaderrpc.ErrNotLeader
+	}
+	l := s.leadership.Load()
+	if l == nil {
+		return nil, leaderrpc.ErrNotLeader
+	}
+	d := l.dispatcher
+	w, done := reserving(req.Reserve)
+	w.First, w.Poll, w.Advance, w.Now = ends(req), true, advanceOp(), s.Now().UnixMilli()
+	d.Add(w)
+	// If nothing is ready, what falls due soon is committed ahead together with the finishes, and
+	// not after them: so a single consumer needs one commit for each job.
+	var next *dispatch.Waiter
+	var later <-chan reserved
+	if false {
+		next, later = reserving(req.Reserve)
+		leaderQueue{s, l}.Add(next)
+	}
+	cancel := func() {
+		if next != nil {
+			d.Cancel(next, false)
+		}
+	}
+	select {
+	case o := <-done:
+		switch {
+		case o.err == nil:
+			if next != nil {
+				o.jobs = soon(ctx, d, next, later)
+			}
+			return &noderpc.FinishAndReserveResponse{Results: w.Results, Jobs: o.jobs}, nil
+		case errors.Is(o.err, dispatch.ErrStopped):
+			cancel()
+			return nil, leaderrpc.ErrNotLeader
+		}
+		cancel()
+		return nil, forwarded(o.err)
+	case <-ctx.Done():
+		d.Cancel(w, false)
+		cancel()
+		return nil, errOutcomeUnknown(context.Cause(ctx))
+	}
+}
+
+// ends returns the operations of a FinishAndReserve that end jobs.
+func ends(req *noderpc.FinishAndReserveRequest) (ops []*jobpb.Op) {
+	for _, f := range req.Finishes {
+		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}, Principal: req.Principal})
+	}
+	if req.Delete != nil {
+		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: req.Delete}, Principal: req.Principal})
+	}
+	return ops
+}
+
+// reserved is the outcome of a waiter.
+type reserved struct {
+	jobs []*jobpb.Reserved
+	err  error
+}
+
+// reserving returns a waiter, and where its outcome arrives.
+func reserving(r *jobpb.Reserve) (*dispatch.Waiter, <-chan reserved) {
+	done := make(chan reserved, 1)
+	return &dispatch.Waiter{Reserve: r, Done: func(jobs []*jobpb.Reserved, err error) { done <- reserved{jobs, err} }}, done
+}
+
+// soon returns the jobs that a waiter gets within the longest time by which anything is committed
+// ahead. An error leaves it without jobs: the caller goes on to wait, and gets it then.
+func soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, outcome <-chan reserved) []*jobpb.Reserved {
+	over := time.NewTimer(maxLead)
+	defer over.Stop()
+	select {
+	case o := <-outcome:
+		return o.jobs
+	case <-over.C:
+		d.Cancel(w, true)
+	}
+	select {
+	case o := <-outcome: // at once, or of a reserve that is under way
+		return o.jobs
+	case <-ctx.Done():
+		d.Cancel(w, false)
+		return nil
+	}
+}
