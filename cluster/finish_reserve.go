@@ -65,7 +65,7 @@ func (s *Shard) finishAndReserve(ctx context.Context, req *noderpc.FinishAndRese
 	// not after them: so a single consumer needs one commit for each job.
 	var next *dispatch.Waiter
 	var later <-chan reserved
-	if false {
+	if req.Waits && d.Alone(w) {
 		next, later = reserving(req.Reserve)
 		leaderQueue{s, l}.Add(next)
 	}

@@ -160,9 +160,10 @@ func TestWhatFallsDueDuringAFinishComesWithIt(t *testing.T) {
 			do(t, node(), add("", topic, 0))
 			held, err := node().shard.Reserve(t.Context(), r, time.Second)
 			require.NoError(t, err)
-			for tries := 0; tries < 100; tries++ { // on a busy machine the job may be due before, or a commit takes long
+			for try := range 400 {
 				n := node()
-				do(t, n, add("", topic, 5*time.Millisecond))
+				// A bit more than the add takes, however busy the machine is.
+				do(t, n, add("", topic, time.Duration(3+try%100)*time.Millisecond))
 				called := n.shard.Now().UnixMilli()
 				results, jobs, err := n.shard.FinishAndReserve(t.Context(), []*jobpb.Finish{finish(held[0]).GetFinish()}, r, true)
 				require.NoError(t, err)
