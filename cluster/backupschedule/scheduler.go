@@ -22,7 +22,8 @@ const (
 	// lookEvery bounds the time until a change of the clock is noticed.
 	lookEvery = time.Minute
 
-	// hearFor bounds how long a new leader waits for the reports of the other nodes.
+	// hearFor bounds how long a new leader waits for the reports of the other nodes, and for the
+	// cluster's id.
 	hearFor = 10 * time.Second
 
 	// A failed backup is tried again after firstRetry, then after twice as long each time, up to
@@ -204,10 +205,11 @@ func (s *Scheduler) look(ctx context.Context) {
 	s.change(func(st *status) { st.listing = now })
 }
 
-// hearOthers waits for what the other nodes have, but not for long.
+// hearOthers waits for what the other nodes have, but not for long. The first leader of a cluster
+// gives it its id a moment after it leads: without that there is nothing to back up yet.
 func (s *Scheduler) hearOthers(ctx context.Context) {
 	for began := time.Now(); time.Since(began) < hearFor; {
-		if _, all := s.cfg.Others(); all || !sleep.For(ctx, hearFor/100) {
+		if _, all := s.cfg.Others(); all && s.cfg.ClusterID() != "" || !sleep.For(ctx, hearFor/100) {
 			return
 		}
 	}

@@ -263,6 +263,29 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	}
 }
 
+func TestTheFirstBackupOfAClusterWaitsForItsID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(t, t.TempDir(), "@every 1h", 7)
+		named := time.Now().Add(hearFor / 2)
+		n.s.cfg.ClusterID = func() string {
+			if time.Now().Before(named) {
+				return ""
+			}
+			return n.cluster
+		}
+		n.fails(func(io.Writer) error {
+			require.Fail(t, "it began too early", "at %v", time.Now())
+			return nil
+		})
+		n.lead(true)
+		n.run()
+		pass(hearFor/2 - time.Millisecond)
+		n.fails(nil)
+		pass(time.Second)
+		require.Len(t, n.files(), 1)
+	})
+}
+
 func TestAFailedBackupIsReportedAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(t, t.TempDir(), "@daily", 3)
