@@ -79,7 +79,7 @@ func (s *Shard) finishAndReserve(ctx context.Context, req *noderpc.FinishAndRese
 		switch {
 		case o.err == nil:
 			if next != nil {
-				o.jobs = soon(ctx, d, next, later)
+				o.jobs = s.soon(ctx, d, next, later)
 			}
 			return &noderpc.FinishAndReserveResponse{Results: w.Results, Jobs: o.jobs}, nil
 		case errors.Is(o.err, dispatch.ErrStopped):
@@ -120,7 +120,7 @@ func reserving(r *jobpb.Reserve) (*dispatch.Waiter, <-chan reserved) {
 
 // soon returns the jobs that a waiter gets within the longest time by which anything is committed
 // ahead. An error leaves it without jobs: the caller goes on to wait, and gets it then.
-func soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, outcome <-chan reserved) []*jobpb.Reserved {
+func (s *Shard) soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, outcome <-chan reserved) []*jobpb.Reserved {
 	over := time.NewTimer(maxLead)
 	defer over.Stop()
 	select {
@@ -129,11 +129,15 @@ func soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, outco
 	case <-over.C:
 		d.Cancel(w, true)
 	}
+	// A reserve that is under way is nearly always committed by now. If there is no majority any
+	// more, what is known of the finishes must reach the caller before its own time is over.
+	over.Reset(s.cfg.OpTimeout / 2)
 	select {
-	case o := <-outcome: // at once, or of a reserve that is under way
+	case o := <-outcome:
 		return o.jobs
+	case <-over.C:
 	case <-ctx.Done():
-		d.Cancel(w, false)
-		return nil
 	}
+	d.Cancel(w, false)
+	return nil
 }
