@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/bench/localcluster"
+	"tarry/job"
 )
 
 // adder adds jobs until its test stops it, and keeps when those that were acknowledged are due.
@@ -89,6 +90,7 @@ func (c *cluster) wipe(nodes ...*localcluster.Node) {
 func TestABackupIsRestoredIntoANewCluster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
+	c.waitVersion(job.MaxVersion) // which is after the cluster has its id
 	nodes := c.Nodes()
 	c.tarry("add", "--topic", "soon", "--id", "overdue", "--delay", "1s", "x")
 	c.tarry("add", "--topic", "held", "--id", "held", "--ttr", "1h", "x")
@@ -182,6 +184,7 @@ func TestTheLastOfThreeNodesIsRecovered(t *testing.T) {
 func TestTwoOfFiveNodesAreRecovered(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 5)
+	c.waitVersion(job.MaxVersion) // which is after the cluster has its id
 	nodes := c.Nodes()
 	behind, most, old := nodes[3], nodes[4], nodes[0]
 	load := c.addJobs(2)
