@@ -64,14 +64,14 @@ func (s *Shard) finishAndReserve(ctx context.Context, req *noderpc.FinishAndRese
 	// If nothing is ready, what falls due soon is committed ahead together with the finishes, and
 	// not after them: so a single consumer needs one commit for each job.
 	var next *dispatch.Waiter
-	var later <-chan reserved
+	var later chan reserved
 	if req.Waits && d.Alone(w) {
 		next, later = reserving(req.Reserve)
 		leaderQueue{s, l}.Add(next)
 	}
 	cancel := func() {
 		if next != nil {
-			d.Cancel(next, false)
+			s.abandon(d, next, later)
 		}
 	}
 	select {
@@ -113,14 +113,14 @@ type reserved struct {
 }
 
 // reserving returns a waiter, and where its outcome arrives.
-func reserving(r *jobpb.Reserve) (*dispatch.Waiter, <-chan reserved) {
+func reserving(r *jobpb.Reserve) (*dispatch.Waiter, chan reserved) {
 	done := make(chan reserved, 1)
 	return &dispatch.Waiter{Reserve: r, Done: func(jobs []*jobpb.Reserved, err error) { done <- reserved{jobs, err} }}, done
 }
 
 // soon returns the jobs that a waiter gets within the longest time by which anything is committed
 // ahead. An error leaves it without jobs: the caller goes on to wait, and gets it then.
-func (s *Shard) soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, outcome <-chan reserved) []*jobpb.Reserved {
+func (s *Shard) soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, outcome chan reserved) []*jobpb.Reserved {
 	over := time.NewTimer(maxLead)
 	defer over.Stop()
 	select {
@@ -138,6 +138,18 @@ func (s *Shard) soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Wa
 	case <-over.C:
 	case <-ctx.Done():
 	}
-	d.Cancel(w, false)
+	s.abandon(d, w, outcome)
 	return nil
+}
+
+// abandon gives back the jobs that a waiter has got or gets, so that they need not wait until
+// their TTR is over. They do only if the waiter is answered at this very moment, as after a lost
+// reply. It does not block.
+func (s *Shard) abandon(d *dispatch.Dispatcher, w *dispatch.Waiter, outcome chan reserved) {
+	d.Cancel(w, false)
+	select {
+	case o := <-outcome:
+		s.giveBack(o.jobs)
+	default:
+	}
 }
