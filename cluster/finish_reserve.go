@@ -61,8 +61,8 @@ func (s *Shard) finishAndReserve(ctx context.Context, req *noderpc.FinishAndRese
 	w, done := reserving(req.Reserve)
 	w.First, w.Poll, w.Advance, w.Now = ends(req), true, advanceOp(), s.Now().UnixMilli()
 	d.Add(w)
-	// If nothing is ready, what falls due soon is committed ahead together with the finishes, and
-	// not after them: so a single consumer needs one commit for each job.
+	// If nothing is ready, what falls due soon is committed ahead with the finishes, or in the next
+	// entry, and not after their reply: so a single consumer does not wait for one after the other.
 	var next *dispatch.Waiter
 	var later chan reserved
 	if req.Waits && d.Alone(w) {
