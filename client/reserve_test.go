@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -127,4 +129,25 @@ func TestAWorkerWithWorkMakesOneCallAJob(t *testing.T) {
 		require.True(t, strings.HasPrefix(path, "/v1/reserve"), "the worker calls nothing else: %s", path)
 	}
 	require.LessOrEqual(t, calls["/v1/reserve"], jobs+2, "one before the first job, one for each, and the wait after the last")
+}
+
+func TestAWorkersFinishWaitsShortlyForTheNextJob(t *testing.T) {
+	waits := make(chan float64, 1)
+	var calls atomic.Int32
+	c := replying(t, func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Wait float64 }
+		switch _ = json.NewDecoder(r.Body).Decode(&in); calls.Add(1) {
+		case 1:
+			_, _ = io.WriteString(w, `{"success":true,"jobs":[{"id":"a","token":"0-1-1","topic":"t","ttr":60,"body":"x"}]}`)
+		case 2:
+			waits <- in.Wait
+			_, _ = io.WriteString(w, `{"success":true,"finished":[{"id":"a"}],"jobs":[]}`)
+		default:
+			<-r.Context().Done()
+		}
+	})
+	startWorker(t, c, client.Worker{Do: func(context.Context, *client.Reserved) error { return nil }})
+	wait := <-waits
+	require.Greater(t, wait, 0.0, "what falls due meanwhile comes with the finish")
+	require.LessOrEqual(t, wait, 0.05, "the place must soon be free for a reserve of several")
 }

@@ -40,8 +40,12 @@ type Worker struct {
 }
 
 const (
-	workerWait   = 30 * time.Second // one wait for jobs
-	workerPause  = time.Second      // after a wait that failed
+	workerWait  = 30 * time.Second // one wait for jobs
+	workerPause = time.Second      // after a wait that failed
+	// nextWait is how long a finish waits for the next job. A worker that is nearly always busy so
+	// makes one call a job, and its next reserve is committed beside the finish and not after it.
+	// It is short because a place that waits here is not free for the loop in Run.
+	nextWait     = shortWait
 	defaultGrace = 30 * time.Second
 	// touchesPerTTR leaves time for a touch that meets a change of leader.
 	touchesPerTTR = 3
@@ -130,7 +134,7 @@ func takeSlots(ctx context.Context, slots chan struct{}) int {
 }
 
 // work runs the function for one job and does to the job what its result says. It returns
-// another job that it has reserved, if one was ready and taking has not ended.
+// another job that it has reserved, if one came soon and taking has not ended.
 func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved) {
 	held, lose := context.WithCancelCause(ctx)
 	var beats sync.WaitGroup
@@ -170,10 +174,10 @@ func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved)
 	return nil
 }
 
-// finishAndReserve finishes a job and takes the next one in its place. It does not wait for one:
-// that is left to the loop in Run, which waits for all free places.
+// finishAndReserve finishes a job and takes the next one in its place. It waits for one only for
+// nextWait: longer waits are left to the loop in Run, which waits for all free places.
 func (w *Worker) finishAndReserve(ctx context.Context, j *Reserved) (next *Reserved) {
-	jobs, finished, err := w.Client.FinishAndReserve(ctx, []Ref{j.Ref()}, Reserve{Topics: w.Topics, TTR: w.TTR, Consumer: w.Consumer})
+	jobs, finished, err := w.Client.FinishAndReserve(ctx, []Ref{j.Ref()}, Reserve{Topics: w.Topics, Wait: nextWait, TTR: w.TTR, Consumer: w.Consumer})
 	if err == nil {
 		err = finished[0]
 	}

@@ -7,9 +7,10 @@ import signal
 import threading
 import time
 import unittest
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from tarry import AsyncWorker, Permanent, Worker
+from tarry._worker import NEXT_WAIT
 from tarry.errors import error
 from tarry.types import Reserved
 
@@ -27,6 +28,7 @@ class Queue:
         self.asked: List[int] = []
         self.lost = False
         self.together = 0  # finishes that took the next job
+        self.waits: Set[float] = set()  # of these
 
     def take(self, max: int) -> List[Reserved]:
         self.asked.append(max)
@@ -50,9 +52,10 @@ class Client(Queue):
     def finish(self, j: Reserved) -> None:
         self.done.append(("finish", j.id))
 
-    def finish_and_reserve(self, jobs: List[Reserved], topics: Any, *, ttr: Any, consumer: Any) -> Any:
+    def finish_and_reserve(self, jobs: List[Reserved], topics: Any, *, wait: float, ttr: Any, consumer: Any) -> Any:
         self.done.append(("finish", jobs[0].id))
         self.together += 1
+        self.waits.add(wait)
         return self.take(1), [None]
 
     def release(self, j: Reserved, delay: Optional[float], reason: str) -> None:
@@ -77,9 +80,10 @@ class AsyncClient(Queue):
     async def finish(self, j: Reserved) -> None:
         self.done.append(("finish", j.id))
 
-    async def finish_and_reserve(self, jobs: List[Reserved], topics: Any, *, ttr: Any, consumer: Any) -> Any:
+    async def finish_and_reserve(self, jobs: List[Reserved], topics: Any, *, wait: float, ttr: Any, consumer: Any) -> Any:
         self.done.append(("finish", jobs[0].id))
         self.together += 1
+        self.waits.add(wait)
         return self.take(1), [None]
 
     async def release(self, j: Reserved, delay: Optional[float], reason: str) -> None:
@@ -144,6 +148,7 @@ class WorkerTest(unittest.TestCase):
         self.until(lambda: len(client.done) == 5)
         self.assertEqual(client.done, [("finish", str(n)) for n in range(5)])
         self.assertEqual(client.together, 5)
+        self.assertEqual(client.waits, {NEXT_WAIT})
 
     def test_a_stop_lets_functions_end_and_takes_no_more(self) -> None:
         client = Client(job("a"))
@@ -237,6 +242,7 @@ class AsyncWorkerTest(unittest.IsolatedAsyncioTestCase):
         await running
         self.assertEqual(client.done, [("finish", str(n)) for n in range(5)])
         self.assertEqual(client.together, 5)
+        self.assertEqual(client.waits, {NEXT_WAIT})
 
     async def test_a_function_whose_job_is_lost_is_cancelled(self) -> None:
         client = AsyncClient(job("a", ttr=0.03))

@@ -12,6 +12,12 @@ log = logging.getLogger("tarry")
 
 WAIT = 30.0
 """One wait for jobs, in seconds."""
+NEXT_WAIT = 0.05
+"""How long a finish waits for the next job, in seconds.
+
+A worker that is nearly always busy so makes one call a job, and its next reserve is committed beside the finish and not
+after it. It is short because a place that waits here is not free for who fetches jobs for all places.
+"""
 PAUSE = 1.0
 """After a wait that failed."""
 TOUCHES_PER_TTR = 3

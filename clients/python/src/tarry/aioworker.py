@@ -6,7 +6,7 @@ import asyncio
 import signal
 from typing import Any, Awaitable, Callable, List, Optional, Sequence, Set, Union
 
-from ._worker import PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
+from ._worker import NEXT_WAIT, PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .aio import AsyncClient
 from .errors import Permanent, TarryError
 from .types import BackoffLike, Reserved, Seconds, seconds
@@ -134,7 +134,7 @@ class AsyncWorker:
         return await self._end(job, failure)
 
     async def _end(self, job: Reserved, failure: Optional[BaseException]) -> Optional[Reserved]:
-        """Do to the job what came of its function; the result is the next one, if one is ready."""
+        """Do to the job what came of its function; the result is the next one, if one came soon."""
         try:
             if failure is None:
                 return await self._finish(job)
@@ -149,12 +149,12 @@ class AsyncWorker:
         return None
 
     async def _finish(self, job: Reserved) -> Optional[Reserved]:
-        """Finish the job and take the next one. To wait for one is left to the task that fetches."""
+        """Finish the job and take the next one. To wait longer for one is left to the task that fetches."""
         if self._stopping:
             await self._client.finish(job)
             return None
         jobs, finished = await self._client.finish_and_reserve(
-            [job], self._topics, ttr=self._ttr, consumer=self._consumer
+            [job], self._topics, wait=NEXT_WAIT, ttr=self._ttr, consumer=self._consumer
         )
         if finished[0] is not None:
             log.warning("the end of job %r could not be told: %s", job.id, finished[0])

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._http import Cancel
-from ._worker import PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
+from ._worker import NEXT_WAIT, PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .client import Client
 from .errors import Permanent, TarryError
 from .types import BackoffLike, Reserved, Seconds, seconds
@@ -149,7 +149,7 @@ class Worker:
         return None if held is None else self._end(job, failure)
 
     def _end(self, job: Reserved, failure: Optional[BaseException]) -> Optional[Reserved]:
-        """Do to the job what came of its function; the result is the next one, if one is ready."""
+        """Do to the job what came of its function; the result is the next one, if one came soon."""
         try:
             if failure is None:
                 return self._finish(job)
@@ -164,11 +164,13 @@ class Worker:
         return None
 
     def _finish(self, job: Reserved) -> Optional[Reserved]:
-        """Finish the job and take the next one. To wait for one is left to the thread that fetches."""
+        """Finish the job and take the next one. To wait longer for one is left to the thread that fetches."""
         if self._stopping:
             self._client.finish(job)
             return None
-        jobs, finished = self._client.finish_and_reserve([job], self._topics, ttr=self._ttr, consumer=self._consumer)
+        jobs, finished = self._client.finish_and_reserve(
+            [job], self._topics, wait=NEXT_WAIT, ttr=self._ttr, consumer=self._consumer
+        )
         for next in jobs:
             self._hold(next)
         if finished[0] is not None:
