@@ -135,13 +135,19 @@ func TestAWorkersFinishWaitsShortlyForTheNextJob(t *testing.T) {
 	waits := make(chan float64, 1)
 	var calls atomic.Int32
 	c := replying(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			http.NotFound(w, r) // it asks for the other nodes
+			return
+		}
 		var in struct{ Wait float64 }
-		switch _ = json.NewDecoder(r.Body).Decode(&in); calls.Add(1) {
+		body, _ := io.ReadAll(r.Body) // to its end, or the server does not see the client hang up
+		_ = json.Unmarshal(body, &in)
+		switch calls.Add(1) {
 		case 1:
 			_, _ = io.WriteString(w, `{"success":true,"jobs":[{"id":"a","token":"0-1-1","topic":"t","ttr":60,"body":"x"}]}`)
 		case 2:
 			waits <- in.Wait
-			_, _ = io.WriteString(w, `{"success":true,"finished":[{"id":"a"}],"jobs":[]}`)
+			_, _ = io.WriteString(w, `{"success":true,"finished":[{"success":true}],"jobs":[]}`)
 		default:
 			<-r.Context().Done()
 		}
