@@ -147,7 +147,7 @@ func TestAWorkersFinishWaitsShortlyForTheNextJob(t *testing.T) {
 			_, _ = io.WriteString(w, `{"success":true,"jobs":[{"id":"a","token":"0-1-1","topic":"t","ttr":60,"body":"x"}]}`)
 		case 2:
 			waits <- in.Wait
-			_, _ = io.WriteString(w, `{"success":true,"finished":[{"success":true}],"jobs":[]}`)
+			_, _ = io.WriteString(w, `{"success":true,"finished":[{"success":true,"id":"a","state":"gone"}],"jobs":[]}`)
 		default:
 			<-r.Context().Done()
 		}
