@@ -95,6 +95,9 @@ func (n *Node) Readiness() job.Readiness {
 		r.Reasons = append(r.Reasons, n.members.Refusal())
 	case l.ID == "":
 		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader has been known for %s: the cluster is forming or electing, or a majority cannot be reached", r.Waited.Round(time.Millisecond)))
+	case n.clusterID() == "":
+		// A backup, a join or a standby that comes now would be refused.
+		r.Reasons = append(r.Reasons, "the cluster has no id yet: its first leader gives it one, and this node has not heard of it")
 	}
 	r.Ready = len(r.Reasons) == 0
 	r.Warnings = n.warnings()
