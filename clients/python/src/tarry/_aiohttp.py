@@ -141,7 +141,7 @@ class AsyncPool:
         except BaseException:  # the task was cancelled
             connection.close()
             raise
-        if response.keep:
+        if response.keep and connection.usable():
             self.give(a.node, connection)
         else:
             connection.close()
@@ -151,10 +151,17 @@ class AsyncPool:
         self, connection: AsyncConnection, a: Attempt, authorization: Optional[str], response: Response
     ) -> HTTPReply:
         connection.writer.write(encode_request(a.node, a.method, a.path, a.body, authorization))
-        await connection.writer.drain()
-        data = bytearray()
-        while not response.done:
-            data += await connection.receive(response)
-            if len(data) > MAX_REPLY:
-                raise WireError("the reply is too long")
+        # It reads while the request is being sent: a node that refuses one replies before it has all
+        # of it, and reads no more.
+        sent = asyncio.ensure_future(connection.writer.drain())
+        try:
+            data = bytearray()
+            while not response.done:
+                data += await connection.receive(response)
+                if len(data) > MAX_REPLY:
+                    raise WireError("the reply is too long")
+            if not sent.done():
+                connection.close()
+        finally:
+            await _ended(sent)
         return HTTPReply(response.status, response.headers, bytes(data))

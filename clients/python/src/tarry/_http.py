@@ -23,6 +23,8 @@ IDLE_TIME = 60.0
 MAX_IDLE = 64
 """Idle connections that are kept for each node."""
 PIECE = 64 << 10
+REFUSAL_TIME = 1.0
+"""For the rest of a reply that came while its request was being sent."""
 
 
 class Cancel:
@@ -189,11 +191,24 @@ class Pool:
         self, connection: Connection, a: Attempt, authorization: Optional[str], end: float
     ) -> Tuple[HTTPReply, bool]:
         request = encode_request(a.node, a.method, a.path, a.body, authorization)
-        connection.send(request, max(end - time.monotonic(), 0.001))
+        try:
+            connection.send(request, max(end - time.monotonic(), 0.001))
+        except OSError as e:
+            # A node that refuses a request replies before it has all of it, and reads no more.
+            try:
+                reply = self._reply(connection, Response(), min(end, time.monotonic() + REFUSAL_TIME))
+            except FAILURES:
+                raise e
+            if reply.status < 400:
+                raise
+            return reply, False
         response = Response()
+        return self._reply(connection, response, end), response.keep
+
+    def _reply(self, connection: Connection, response: Response, end: float) -> HTTPReply:
         data = bytearray()
         while not response.done:
             data += connection.receive(response, end)
             if len(data) > MAX_REPLY:
                 raise WireError("the reply is too long")
-        return HTTPReply(response.status, response.headers, bytes(data)), response.keep
+        return HTTPReply(response.status, response.headers, bytes(data))
