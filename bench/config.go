@@ -150,7 +150,13 @@ func (c *Config) Validate() error {
 	case c.Logger == nil:
 		return fmt.Errorf("a logger is missing")
 	}
-	return c.validateProtocol()
+	if err := c.validateProtocol(); err != nil {
+		return err
+	}
+	if !c.leaves() {
+		return fmt.Errorf("scenario %s stops the leader, and the others must be a majority: give --start 3 or more", c.Scenario)
+	}
+	return nil
 }
 
 // access is what connections to the nodes need.
@@ -201,6 +207,11 @@ func (c *Config) validateProtocol() error {
 		return fmt.Errorf("size is %d; scenario %s over protocol %s takes at least %d", c.Size, c.Scenario, Beanstalkd, dueDigits)
 	}
 	return nil
+}
+
+// leaves reports whether enough nodes stay when the scenario stops the leader.
+func (c *Config) leaves() bool {
+	return c.Cluster == nil || c.Scenario != Failover && c.Scenario != Handover || len(c.Cluster.Nodes()) >= 3
 }
 
 func scenarioNames() string {

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,9 @@ import (
 // the scenario's rounds or jobs take, and ends early with an error when ctx does.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := c.reach(ctx); err != nil {
 		return nil, err
 	}
 	if c.Protocol == Beanstalkd {
@@ -40,6 +45,23 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	default:
 		return runPending(ctx, c)
 	}
+}
+
+// reach returns an error if no server takes connections. Otherwise a wrong address would show only
+// after the whole measurement.
+func (c *Config) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var dialer net.Dialer
+	var failures []error
+	for _, addr := range c.Addrs {
+		conn, err := dialer.DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return conn.Close()
+		}
+		failures = append(failures, err)
+	}
+	return fmt.Errorf("no node can be reached; --start 3 starts some for the measurement: %w", errors.Join(failures...))
 }
 
 func runBeanstalkd(ctx context.Context, c Config) (*Result, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -203,6 +204,16 @@ func TestNothingThroughIsAnErrorThatSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "status 503")
 }
 
+func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	c := short(t, Add, &queue{})
+	c.Addrs, c.Duration = []string{l.Addr().String()}, time.Hour
+	_, err = Run(t.Context(), c)
+	require.ErrorContains(t, err, "no node can be reached; --start 3 starts some")
+}
+
 func TestValidateNamesTheField(t *testing.T) {
 	for field, spoil := range map[string]func(*Config){
 		"scenario":    func(c *Config) { c.Scenario = "x" },
@@ -257,4 +268,12 @@ func TestTheLeaderIsATargetOnlyWhereItStays(t *testing.T) {
 	require.Contains(t, c.Command(3), "--target leader")
 	c.Scenario, c.Cluster = Failover, &localcluster.Cluster{}
 	require.ErrorContains(t, c.Validate(), "ends no node")
+}
+
+func TestWhatStopsTheLeaderNeedsThreeNodes(t *testing.T) {
+	for _, s := range []Scenario{Failover, Handover} {
+		c := short(t, s, &queue{})
+		c.Cluster = &localcluster.Cluster{}
+		require.ErrorContains(t, c.Validate(), "give --start 3 or more")
+	}
 }

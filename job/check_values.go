@@ -62,6 +62,9 @@ func MillisOf(seconds float64) int64 {
 // Millis is MillisOf within [0, max].
 func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 	ms := MillisOf(seconds)
+	if ms == math.MaxInt64 || ms == math.MinInt64 { // the message must not name another number than was sent
+		return ms, Invalid(field, "is %v s; it must be between 0 and %s s", seconds, inSeconds(max.Milliseconds()))
+	}
 	return ms, withinSeconds(field, ms, 0, max)
 }
 

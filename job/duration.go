@@ -22,7 +22,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	d, ok := parseUnits(text)
 	if !ok {
-		return 0, fmt.Errorf("%.40q is not a duration such as 250ms, 30s, 1h30m, 1d, 2w or 45 (seconds)", text)
+		return 0, fmt.Errorf("%.40q is not a duration of 0 or more, such as 250ms, 30s, 1h30m, 1d, 2w or 45 (seconds)", text)
 	}
 	return d, nil
 }

@@ -178,7 +178,14 @@ func (t *terminal) printHistory(h *client.History) error {
 			rows = append(rows, []string{"", fmt.Sprintf("(%d more)", h.Dropped), "", "", "", "", ""})
 		}
 	}
-	return t.table([]string{"AT", "EVENT", "STATE", "ATTEMPT", "DUE", "CONSUMER", "REASON"}, rows)
+	if err := t.table([]string{"AT", "EVENT", "STATE", "ATTEMPT", "DUE", "CONSUMER", "REASON"}, rows); err != nil {
+		return err
+	}
+	// A delayed job becomes ready without an event; every other state has one.
+	if n := len(h.Events); n > 0 && (h.State == "dead" || h.State == "reserved") && h.Events[n-1].State != h.State {
+		t.notes.line("this is not all: the job is %s. What happens to a job is recorded while its topic retains jobs: tarry topic set %s --retain 1d", h.State, h.Topic)
+	}
+	return nil
 }
 
 func explainCommand() *cobra.Command {

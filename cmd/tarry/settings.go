@@ -217,7 +217,7 @@ func backoffWords(b *client.Backoff) string {
 func wholeNumber(text string) (*uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a whole number", text)
+		return nil, fmt.Errorf("%q is not a whole number of 0 or more", text)
 	}
 	return &n, nil
 }
