@@ -35,8 +35,8 @@ type readmeClient struct {
 }
 
 const goFrame = `package main
-import ("context"; "crypto/tls"; "crypto/x509"; "fmt"; "os"; "os/signal"; "syscall"; "time"; "tarry/client")
-var _ = []any{signal.NotifyContext, syscall.SIGTERM, time.Second, tls.Config{}, x509.NewCertPool, os.ReadFile}
+import ("context"; "crypto/tls"; "crypto/x509"; "fmt"; "log"; "os"; "os/signal"; "syscall"; "time"; "tarry/client")
+var _ = []any{signal.NotifyContext, syscall.SIGTERM, time.Second, tls.Config{}, x509.NewCertPool, os.ReadFile, log.Print}
 var ctx = context.Background()
 func check(err error) { if err != nil { panic(err) } }
 func send(_ context.Context, body []byte) error { fmt.Printf("sent %%s\n", body); return nil }
