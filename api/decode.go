@@ -125,7 +125,7 @@ func within(field string, v, limit int64) (uint32, error) {
 func portion(field string, v, parts float64) (uint32, error) {
 	n := math.Round(v * parts)
 	if !(n >= 0 && n <= math.MaxUint32) {
-		return 0, job.Invalid(field, "is %v; it must be between 0 and %v", v, math.Floor(math.MaxUint32/parts))
+		return 0, job.Invalid(field, "is %v; it must be between 0 and %.0f", v, math.Floor(math.MaxUint32/parts))
 	}
 	return uint32(n), nil
 }

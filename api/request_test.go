@@ -48,6 +48,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":7,"body":1}`, job.CodeInvalid, "topic must be a string, not a number"},
 		{"/v1/jobs", `{"topic":"t","body":1,"delay":"1"}`, job.CodeInvalid, "delay must be a number, not a string"},
 		{"/v1/jobs", `{"topic":"t","body":1,"delay":1e999}`, job.CodeInvalid, "delay is 1e999, which is out of range"},
+		{"/v1/jobs", `{"topic":"t","body":1,"delay":1e300}`, job.CodeInvalid, "delay is out of range; it must be between 0 and 1000000000 s"},
 		{"/v1/jobs", `{"topic":"t","body":1,"priority":1.5}`, job.CodeInvalid, "priority must be a whole number, not 1.5"},
 		{"/v1/jobs", `{"topic":"t","body":1,"ttr":{}}`, job.CodeInvalid, "ttr must be a number, not an object"},
 		{"/v1/jobs", `{"topic":"t","body":1,"id":true}`, job.CodeInvalid, "id must be a string, not true or false"},

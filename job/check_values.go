@@ -62,9 +62,6 @@ func MillisOf(seconds float64) int64 {
 // Millis is MillisOf within [0, max].
 func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 	ms := MillisOf(seconds)
-	if ms == math.MaxInt64 || ms == math.MinInt64 { // the message must not name another number than was sent
-		return ms, Invalid(field, "is %v s; it must be between 0 and %s s", seconds, inSeconds(max.Milliseconds()))
-	}
 	return ms, withinSeconds(field, ms, 0, max)
 }
 
@@ -84,7 +81,10 @@ func Within(field string, v, least, most int64) error {
 
 // withinSeconds checks that milliseconds are in [least, most].
 func withinSeconds(field string, ms, least int64, most time.Duration) error {
-	if ms < least || ms > most.Milliseconds() {
+	switch {
+	case ms == math.MaxInt64 || ms == math.MinInt64: // MillisOf has cut it: another number was sent
+		return Invalid(field, "is out of range; it must be between %s and %s s", inSeconds(least), inSeconds(most.Milliseconds()))
+	case ms < least || ms > most.Milliseconds():
 		return Invalid(field, "is %s s; it must be between %s and %s s", inSeconds(ms), inSeconds(least), inSeconds(most.Milliseconds()))
 	}
 	return nil
