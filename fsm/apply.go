@@ -374,10 +374,7 @@ func (x *tx) write() error {
 		must(x.batch.Apply(b, nil))
 		b.Reset()
 	}
-	x.m.writing.Lock()
-	err := x.batch.Commit(pebble.NoSync)
-	x.m.writing.Unlock()
-	if err != nil {
+	if err := x.batch.Commit(pebble.NoSync); err != nil {
 		return fmt.Errorf("commit up to log entry %d: %w", x.m.meta.state.index, err)
 	}
 	if err := x.batch.Close(); err != nil {

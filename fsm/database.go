@@ -4,8 +4,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"tarry/fsm/store"
 )
 
@@ -22,7 +20,7 @@ func Damaged(err error) bool { return store.Damaged(err) }
 // for a view that was not closed.
 type database struct {
 	path string
-	db   *pebble.DB
+	db   *store.Store
 
 	mu    sync.Mutex
 	views map[*View]struct{} // nil once the store is closed

@@ -41,10 +41,6 @@ type Machine struct {
 
 	durableMu sync.Mutex // one MarkDurable at a time
 
-	// writing is held during writes to the store, and while a checkpoint is made: for
-	// some milliseconds, and only when a follower needs the state.
-	writing sync.Mutex
-
 	mu     sync.RWMutex // guards public
 	public public
 
@@ -94,7 +90,7 @@ type TopicChange struct {
 }
 
 // Open opens the state in dir, or makes a fresh one. It blocks for the replay of the
-// store's write-ahead log, at most a few seconds.
+// write-ahead log that an earlier release may have written, at most a few seconds.
 func Open(dir string, o Options) (*Machine, error) {
 	o = o.withDefaults()
 	files, err := store.OpenDir(dir, o.store())
@@ -108,7 +104,8 @@ func Open(dir string, o Options) (*Machine, error) {
 	return m, nil
 }
 
-// Close ends all views and closes the store. Apply must not be running.
+// Close makes all that was applied durable, ends all views and closes the store. Apply must not be
+// running.
 func (m *Machine) Close() error {
 	m.storeMu.Lock()
 	defer m.storeMu.Unlock()
@@ -118,7 +115,7 @@ func (m *Machine) Close() error {
 	if s == nil {
 		return nil
 	}
-	return s.close()
+	return errors.Join(s.db.Flush(), s.close())
 }
 
 var errClosed = errors.New("the state machine is closed")
@@ -131,7 +128,7 @@ func (m *Machine) reopen(path string) error {
 	if err != nil {
 		return err
 	}
-	mem, pub, err := load(s.db, m.options)
+	mem, pub, err := load(s.db.DB, m.options)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the store in %s: %w", path, err), s.close())
 	}
@@ -248,8 +245,8 @@ func (m *Machine) Metrics() *pebble.Metrics {
 
 // MarkDurable records that Raft has reached index, with the configuration in force
 // there, and makes everything up to it durable: when it returns, the log up to
-// index is no longer needed. What is recorded never moves back. It blocks for a
-// sync of the disk, and may run beside Apply: it has a key of its own, which
+// index is no longer needed. What is recorded never moves back. It blocks until
+// the memtables are on disk, and may run beside Apply: it has a key of its own, which
 // no batch of Apply writes.
 func (m *Machine) MarkDurable(index, term uint64, configuration []byte, configurationIndex uint64) error {
 	m.storeMu.RLock()
@@ -268,11 +265,11 @@ func (m *Machine) MarkDurable(index, term uint64, configuration []byte, configur
 	if configurationIndex > w.configurationIndex {
 		w.configurationIndex, w.configuration = configurationIndex, slices.Clone(configuration)
 	}
-	// The write-ahead log is in order, so its sync covers every earlier batch.
 	m.options.Point("before-flush")
-	m.writing.Lock()
-	err := m.store.db.Set(keyDurable, w.append(nil), pebble.Sync)
-	m.writing.Unlock()
+	err := m.store.db.Set(keyDurable, w.append(nil), pebble.NoSync)
+	if err == nil {
+		err = m.store.db.Flush() // of every earlier batch, too
+	}
 	m.options.Point("after-flush")
 	if err != nil {
 		return fmt.Errorf("record that the log is applied up to %d: %w", index, err)

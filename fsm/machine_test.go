@@ -332,7 +332,7 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: encodeEntry(t, 1, opAdd(&jobpb.Add{Topic: "t"}))}}, false)
 			require.NoError(t, err)
-			require.NoError(t, m.store.db.Set(key, []byte{99}, pebble.Sync))
+			require.NoError(t, m.store.db.Set(key, []byte{99}, pebble.NoSync))
 			require.NoError(t, m.Close())
 			_, err = Open(rigDir, o)
 			require.ErrorContains(t, err, "format version 99")
@@ -357,13 +357,12 @@ func TestFailedDiskCallsOnFatal(t *testing.T) {
 	require.Eventually(t, func() bool { return failed.Load() != nil }, 30*time.Second, time.Millisecond)
 	require.ErrorContains(t, *failed.Load(), "injected error")
 	toggle.Off()
-	require.NoError(t, m.Close())
+	require.ErrorContains(t, m.Close(), "it has failed", "not all that was applied may be on disk")
 }
 
-// OnFatal is called before Pebble panics because it cannot write its log.
 func TestFullDiskCallsOnFatal(t *testing.T) {
 	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".log") {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".sst") {
 			return syscall.ENOSPC
 		}
 		return nil
@@ -382,7 +381,7 @@ func TestFullDiskCallsOnFatal(t *testing.T) {
 	}
 	require.NotNil(t, failed.Load())
 	require.ErrorContains(t, *failed.Load(), "no space left on device")
-	require.NoError(t, m.Close())
+	require.ErrorContains(t, m.Close(), "it has failed")
 }
 
 func TestMachineFindsDamageInItsLists(t *testing.T) {

@@ -350,7 +350,7 @@ func (s *simulation) compareSchedules(r *rig, v *View) {
 
 // checkScheduleTimes compares the times of schedules in memory with the store.
 func checkScheduleTimes(m *Machine) error {
-	times, count, err := loadSchedules(m.store.db)
+	times, count, err := loadSchedules(m.store.db.DB)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
 	"tarry/job"
@@ -155,14 +156,14 @@ func TestCheckFindsADamagedSchedule(t *testing.T) {
 	require.NoError(t, err)
 	value = append([]byte(nil), value...)
 	require.NoError(t, closer.Close())
-	require.NoError(t, db.Delete(key, nil))
+	require.NoError(t, db.Delete(key, pebble.NoSync))
 	v = r.m.View()
 	require.ErrorContains(t, v.Check(), `schedule "s" has a state but no definition`)
 	require.NoError(t, v.Close())
-	require.NoError(t, db.Set(key, value, nil))
-	require.NoError(t, db.Set(appendScheduleKey(nil, scheduleDef, "t"), value, nil))
+	require.NoError(t, db.Set(key, value, pebble.NoSync))
+	require.NoError(t, db.Set(appendScheduleKey(nil, scheduleDef, "t"), value, pebble.NoSync))
 	v = r.m.View()
 	require.ErrorContains(t, v.Check(), "definition but no state")
 	require.NoError(t, v.Close())
-	require.NoError(t, db.Delete(appendScheduleKey(nil, scheduleDef, "t"), nil))
+	require.NoError(t, db.Delete(appendScheduleKey(nil, scheduleDef, "t"), pebble.NoSync))
 }

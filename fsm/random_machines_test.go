@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
@@ -111,7 +110,7 @@ func (s *simulation) move(r *rig) {
 	v := r.m.View()
 	path := r.fs.PathJoin(rigDir, "moved")
 	require.NoError(s.t, r.fs.RemoveAll(path))
-	require.NoError(s.t, r.m.store.db.Checkpoint(path, pebble.WithFlushedWAL()))
+	require.NoError(s.t, r.m.store.db.Checkpoint(path))
 	before := r.digest()
 	require.NoError(s.t, r.m.reopen(path))
 	_, err := v.Digest()
@@ -128,7 +127,7 @@ func moveBack(r *rig, path string) error {
 	if err := r.fs.RemoveAll(live); err != nil {
 		return err
 	}
-	if err := r.m.store.db.Checkpoint(live, pebble.WithFlushedWAL()); err != nil {
+	if err := r.m.store.db.Checkpoint(live); err != nil {
 		return err
 	}
 	return r.m.reopen(live)

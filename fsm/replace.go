@@ -213,11 +213,11 @@ func (s *Staged) takeOver(live *Machine, at Applied) error {
 	spaces := keptSpaces[:]
 	if !s.resetAuth {
 		spaces = append(spaces, spaceToken)
-	} else if err := clearSpace(s.store.db, batch, spaceToken); err != nil {
+	} else if err := clearSpace(s.store.db.DB, batch, spaceToken); err != nil {
 		return err
 	}
 	for _, space := range spaces {
-		if err := clearSpace(s.store.db, batch, space); err != nil {
+		if err := clearSpace(s.store.db.DB, batch, space); err != nil {
 			return err
 		}
 		err := scan(live.store.db, []byte{space}, []byte{space + 1}, func(key, value []byte) error { return batch.Set(key, value, nil) })
@@ -238,8 +238,10 @@ func (s *Staged) takeOver(live *Machine, at Applied) error {
 	} {
 		must(batch.Set([]byte(key), value, nil))
 	}
-	// What was not flushed before is in the write-ahead log, which this syncs.
-	return batch.Commit(pebble.Sync)
+	if err := batch.Commit(pebble.NoSync); err != nil {
+		return err
+	}
+	return s.store.db.Flush()
 }
 
 // clearSpace deletes a small keyspace.

@@ -148,23 +148,6 @@ func TestStreamWhileEntriesAreApplied(t *testing.T) {
 	require.Equal(t, from.digest(), to.digest())
 }
 
-// What is not flushed is sent as write-ahead log, even if that is larger than the
-// receiver's memtable.
-func TestStreamOfALongWriteAheadLog(t *testing.T) {
-	big := Options{MemTableBytes: 64 << 20}
-	from, to := newRig(t, big), newRig(t, Options{})
-	for range 150 {
-		from.one(opAdd(&jobpb.Add{Topic: "orders", Body: make([]byte, 100_000)}))
-	}
-	require.NoError(t, from.m.MarkDurable(from.index, 1, nil, 0))
-	dir := "state/checkpoint-9"
-	require.NoError(t, from.m.store.db.Checkpoint(dir, pebble.WithFlushedWAL()))
-	rec, err := receive(to, packDir(t, from.fs, dir, from.m.Applied()))
-	require.NoError(t, err)
-	require.NoError(t, to.m.Install(rec, from.m.Applied()))
-	require.Equal(t, from.digest(), to.digest())
-}
-
 func TestStreamOfAFreshMachine(t *testing.T) {
 	from, to := newRig(t, Options{}), newRig(t, Options{})
 	data, applied := archive(from)
@@ -226,11 +209,11 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		state := other.m.meta.state.append(nil)
 		newer := bytes.Clone(state)
 		newer[0]++
-		require.NoError(t, other.m.store.db.Set(keyState, newer, nil))
+		require.NoError(t, other.m.store.db.Set(keyState, newer, pebble.NoSync))
 		dir := "state/checkpoint-9"
 		_, err := other.m.checkpoint(dir)
 		require.NoError(t, err)
-		require.NoError(t, other.m.store.db.Set(keyState, state, nil))
+		require.NoError(t, other.m.store.db.Set(keyState, state, pebble.NoSync))
 		refuses(to, packDir(t, other.fs, dir, want), want, fmt.Sprintf("format version %d", formatVersion+1))
 	})
 	for at := 0; at < len(data); at += 499 {

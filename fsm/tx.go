@@ -68,7 +68,7 @@ type tx struct {
 const txKeep = 1 << 16
 
 func newTx(m *Machine) *tx {
-	x := &tx{m: m, db: m.store.db, batch: m.store.db.NewBatch(), indexBatch: m.store.db.NewBatch(), idBatch: m.store.db.NewBatch()}
+	x := &tx{m: m, db: m.store.db.DB, batch: m.store.db.NewBatch(), indexBatch: m.store.db.NewBatch(), idBatch: m.store.db.NewBatch()}
 	x.reset()
 	return x
 }

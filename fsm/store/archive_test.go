@@ -20,13 +20,13 @@ func anyHeader(Header) error { return nil }
 func archiveOf(t *testing.T) []byte {
 	d, db := openLive(t, Options{FS: vfs.NewMem()})
 	for i := range 20 {
-		require.NoError(t, db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 100)), pebble.Sync))
+		require.NoError(t, db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 100)), pebble.NoSync))
 		if i == 10 {
 			require.NoError(t, db.Flush())
 		}
 	}
 	path := d.CheckpointPath()
-	require.NoError(t, db.Checkpoint(path, pebble.WithFlushedWAL()))
+	require.NoError(t, db.Checkpoint(path))
 	a, err := OpenArchive(d.options.FS, path, testHeader)
 	require.NoError(t, err)
 	data, err := io.ReadAll(a)

@@ -65,12 +65,13 @@ func TestATableFoundDamagedIsReportedAsDamage(t *testing.T) {
 	require.Contains(t, fatal[0].Error(), ".sst")
 }
 
-// Pebble takes such a store for a new one and replays the logs into it.
+// Pebble takes such a store for a new one.
 func TestAStoreWithoutItsMarkerIsRefused(t *testing.T) {
 	o := Options{FS: vfs.NewMem(), OnFatal: func(err error) { t.Error(err) }}
 	db, err := open(o)
 	require.NoError(t, err)
-	require.NoError(t, db.Set([]byte("a"), []byte("x"), pebble.Sync))
+	require.NoError(t, db.Set([]byte("a"), []byte("x"), pebble.NoSync))
+	require.NoError(t, db.Flush())
 	require.NoError(t, db.Close())
 	names, err := o.FS.List(testDir)
 	require.NoError(t, err)

@@ -13,11 +13,11 @@ import (
 )
 
 // backupOf returns the archive of a store, incremental if base is of it.
-func backupOf(t *testing.T, d *Dir, db *pebble.DB, base *Base) (data []byte, incremental bool) {
+func backupOf(t *testing.T, d *Dir, db *Store, base *Base) (data []byte, incremental bool) {
 	t.Helper()
 	require.NoError(t, db.Flush())
 	path := d.CheckpointPath()
-	require.NoError(t, db.Checkpoint(path, pebble.WithFlushedWAL()))
+	require.NoError(t, db.Checkpoint(path))
 	id, err := d.StoreID(d.Live(), rand.Text())
 	require.NoError(t, err)
 	a, incremental, err := OpenBackup(d.options.FS, path, testHeader, id, base)
@@ -47,7 +47,7 @@ func compose(t *testing.T, top, base []byte) []byte {
 }
 
 // fillStore writes some tables, whose keys do not overlap: then no compaction replaces them.
-func fillStore(t *testing.T, db *pebble.DB, seed uint64, tables int) {
+func fillStore(t *testing.T, db *Store, seed uint64, tables int) {
 	rng := random.New(random.NewPCG(seed, 1))
 	for table := range tables {
 		for key := range 20 {

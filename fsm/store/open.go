@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	wal "github.com/cockroachdb/pebble/v2/record"
@@ -22,24 +23,66 @@ func Damaged(err error) bool {
 	return pebble.IsCorruptionError(err)
 }
 
+// Store is an open store. It has no write-ahead log: what was written is on disk with the next
+// Flush, or when a memtable is full, in the order of the writes.
+type Store struct {
+	*pebble.DB
+	index  *walIndex
+	failed chan struct{} // closed with the first call of OnFatal
+}
+
 // Open opens the store in path, a generation of d, or makes an empty one. If files are
 // missing or changed, it returns an error for which Damaged is true. It blocks for the
-// replay of the write-ahead log.
-func (d *Dir) Open(path string) (*pebble.DB, error) {
-	p := d.options.pebble()
+// replay of the write-ahead log that a store of an earlier release has.
+func (d *Dir) Open(path string) (*Store, error) {
+	s := &Store{failed: make(chan struct{})}
+	o := d.options
+	once := sync.OnceFunc(func() { close(s.failed) })
+	o.OnFatal = func(err error) { once(); d.options.OnFatal(err) }
+	p := o.pebble()
 	if err := checkMarker(d.options.FS, path); err != nil {
 		return nil, err
 	}
-	index, err := openWALIndex(p.FS, path, d.options.OnFatal)
-	if err != nil {
+	var err error
+	if s.index, err = openWALIndex(p.FS, path, o.OnFatal); err != nil {
 		return nil, err
 	}
-	p.FS = index
-	db, err := pebble.Open(path, p)
-	if err != nil {
+	p.FS = s.index
+	if s.DB, err = pebble.Open(path, p); err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", path, err)
 	}
-	return db, nil
+	return s, nil
+}
+
+// Flush makes all that was written before durable. It blocks until that is done or the store has
+// failed, which OnFatal reports. Writes may go on meanwhile.
+func (s *Store) Flush() error {
+	select {
+	case <-s.failed:
+		return errFailed
+	default:
+	}
+	done, err := s.AsyncFlush()
+	if err != nil {
+		return fmt.Errorf("flush the store: %w", err)
+	}
+	select {
+	case <-done:
+		return s.index.record()
+	case <-s.failed: // Pebble would try again for ever
+		return errFailed
+	}
+}
+
+var errFailed = errors.New("flush the store: it has failed")
+
+// Checkpoint makes a copy of the store in path, with all that was written before. It blocks as
+// Flush does.
+func (s *Store) Checkpoint(path string) error {
+	if err := s.Flush(); err != nil {
+		return err
+	}
+	return s.DB.Checkpoint(path) // of the tables
 }
 
 // Inspect opens the store in path, which must not be in use, for reading and calls look

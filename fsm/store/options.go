@@ -40,8 +40,8 @@ const (
 
 // storeFormat is the Pebble format of new stores; Open upgrades older ones. It is pinned,
 // so that a new Pebble release alone does not prevent a downgrade to the last release of
-// Tarry. From this format on, a torn end of the write-ahead log can be distinguished from
-// damage in its middle.
+// Tarry. From this format on, a torn end of the write-ahead log, which earlier releases wrote, can
+// be distinguished from damage in its middle.
 const storeFormat = pebble.FormatWALSyncChunks
 
 func (o Options) withDefaults() Options {
@@ -69,6 +69,7 @@ func (o Options) withDefaults() Options {
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
 		FS:                          durableManifests{o.reportFull(o.FS)},
+		DisableWAL:                  true,                                            // the Raft log is the write-ahead log
 		CacheSize:                   o.CacheBytes + memTables*int64(o.MemTableBytes), // Pebble counts memtables in
 		FormatMajorVersion:          storeFormat,
 		MemTableSize:                o.MemTableBytes,
@@ -81,7 +82,6 @@ func (o Options) pebble() *pebble.Options {
 		TargetFileSizes:             [...]int64{4 << 20, 256 << 10, 8 << 20, 16 << 20, 32 << 20, 32 << 20, 32 << 20},
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 		BytesPerSync:                1 << 20,
-		WALBytesPerSync:             1 << 20,
 		Logger:                      storeLogger{o.Logger, o.OnFatal},
 		Merger:                      o.Merger,
 	}
@@ -117,8 +117,7 @@ func (o Options) span(first []byte) (policy pebble.SpanPolicy, end []byte, err e
 	return policy, nil, nil
 }
 
-// reportFull calls OnFatal for a full disk. Pebble itself would panic when it cannot write
-// its write-ahead log, without a clear message.
+// reportFull calls OnFatal for a full disk, with a clear message.
 func (o Options) reportFull(fs vfs.FS) vfs.FS {
 	return vfs.OnDiskFull(fs, func() { o.OnFatal(errors.New("store: write: no space left on device")) })
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
@@ -13,12 +12,12 @@ import (
 const testDir = "state"
 
 // open opens a store in testDir itself.
-func open(o Options) (*pebble.DB, error) {
+func open(o Options) (*Store, error) {
 	return (&Dir{path: testDir, options: o.withDefaults()}).Open(testDir)
 }
 
 // openLive opens the directory testDir and its live generation.
-func openLive(t *testing.T, o Options) (*Dir, *pebble.DB) {
+func openLive(t *testing.T, o Options) (*Dir, *Store) {
 	o.OnFatal = func(err error) { t.Error(err) }
 	d, err := OpenDir(testDir, o)
 	require.NoError(t, err)

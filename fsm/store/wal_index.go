@@ -15,23 +15,19 @@ import (
 	"tarry/internal/durable"
 )
 
-// Pebble replays the write-ahead logs that it finds when it opens a store. It does not
+// Earlier releases wrote a write-ahead log, which Pebble replays when it opens a store. It does not
 // detect that a log is missing, or was cut off between two of its blocks: the state then
-// has an undetected gap. So an index lists the logs that must exist. A log is listed from
-// before its first byte until just before it is removed. After a crash there may be logs
-// that are not listed, but every listed log exists.
+// has an undetected gap. So they wrote an index of the logs that must exist, each with its length
+// and checksum if it was closed and synced. The newest has neither: it may end early, because the Raft
+// log has what follows. Open checks the logs in the index; once they are replayed and flushed
+// Pebble removes them. The logs that Pebble still makes are empty, and in no index.
 //
-// A log that was closed and synced is listed with its length and checksum from before the
-// first byte of the next one. The newest has neither: it may end early, because the Raft
-// log has what follows.
+// Pebble's manifest lists the tables, and Pebble assumes that it ends where it cannot be read: then
+// the newest tables would be missing. So the index also has the length and checksum of
+// the manifest as it was synced by the last Flush. The rest of the manifest may be lost as
+// in a crash: the Raft log has what follows, and a store that lacks one of its tables does not open.
 //
-// Pebble's manifest records which logs are no longer needed, and Pebble assumes that it
-// ends where it cannot be read: then the tables that replaced those logs would be missing.
-// So the index also has the length and checksum of the manifest as it was synced when a
-// log was last removed. The rest of the manifest may be lost as in a crash: the logs still
-// exist, and a store that lacks one of its tables does not open.
-//
-// A store that was received as a snapshot has no index before its first log.
+// A store that was received as a snapshot has no index before its first Flush.
 
 // walIndexName is the index's file in a store's directory. Pebble ignores it.
 const walIndexName = "LOGS"
@@ -41,8 +37,8 @@ var (
 	errChanged    = errors.New("the file is not as it was written")
 )
 
-// walIndex is the file system of one store. It updates the index as Pebble makes and removes
-// logs.
+// walIndex is the file system of one store. It updates the index as Pebble writes its manifest and
+// removes logs.
 type walIndex struct {
 	vfs.FS
 	dir   string
@@ -95,7 +91,7 @@ func (x *walIndex) checkLogs() error {
 }
 
 // checkManifest does not check a manifest that is newer than the one in the index, because
-// no log was removed since.
+// nothing was flushed since on which the Raft log relies.
 func (x *walIndex) checkManifest() error {
 	name, err := atomicfs.ReadMarker(x.FS, x.dir, manifestMarker)
 	if err != nil {
@@ -150,18 +146,7 @@ func (x *walIndex) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error
 		}
 		return f, nil
 	}
-	return x.add(path, f)
-}
-
-func (x *walIndex) ReuseForWrite(old, path string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := x.remove(old); err != nil {
-		return nil, err
-	}
-	f, err := x.FS.ReuseForWrite(old, path, c)
-	if err != nil {
-		return nil, err
-	}
-	return x.add(path, f)
+	return f, nil
 }
 
 func (x *walIndex) Remove(path string) error {
@@ -171,97 +156,30 @@ func (x *walIndex) Remove(path string) error {
 	return x.FS.Remove(path)
 }
 
-// add lists a log that was just made. It first makes the name durable, so that a crash
-// leaves no listed log that is missing.
-func (x *walIndex) add(path string, f vfs.File) (vfs.File, error) {
-	number, is := numberIn(x.nameOf(path), "", ".log")
-	if !is {
-		return f, nil
-	}
-	err := durable.SyncDir(x.FS, x.dir)
-	if err == nil {
-		err = x.change(func() { x.entries.logs[number] = filePrefix{} })
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &walFile{File: f, index: x, number: number}, nil
-}
-
-// setClosed records the length and checksum of a closed log. They are written with the next
-// log, which Pebble makes later.
-func (x *walIndex) setClosed(number uint64, prefix filePrefix) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if _, there := x.entries.logs[number]; there {
-		x.entries.logs[number] = prefix
-	}
-}
-
-// walFile is a write-ahead log, written from its start. After a failed write Pebble drops
-// what follows until a caller waits for a sync; walFile reports the failure at once. One
-// goroutine at a time uses it.
-type walFile struct {
-	vfs.File
-	index  *walIndex
-	number uint64
-	prefix filePrefix
-	synced bool // all of prefix
-}
-
-func (f *walFile) Write(p []byte) (int, error) {
-	f.synced = false
-	f.prefix.add(p) // before the write, which may change p
-	n, err := f.File.Write(p)
-	return n, f.report(err)
-}
-
-func (f *walFile) Sync() error { return f.sync(f.File.Sync) }
-
-func (f *walFile) SyncData() error { return f.sync(f.File.SyncData) }
-
-// SyncTo is no full sync; Pebble calls it while it writes.
-func (f *walFile) SyncTo(length int64) (fullSync bool, err error) {
-	fullSync, err = f.File.SyncTo(length)
-	return fullSync, f.report(err)
-}
-
-func (f *walFile) sync(do func() error) error {
-	err := do()
-	f.synced = err == nil
-	return f.report(err)
-}
-
-// Close records the length and checksum only if the log is on disk: after a power failure
-// an intact store must not look damaged.
-func (f *walFile) Close() error {
-	if f.synced {
-		f.index.setClosed(f.number, f.prefix)
-	}
-	return f.File.Close()
-}
-
-func (f *walFile) report(err error) error {
-	if err != nil {
-		f.index.fatal(fmt.Errorf("store: write the log: %w", err))
-	}
-	return err
-}
-
 // remove removes a log from the index, before its file is removed.
 func (x *walIndex) remove(path string) error {
 	number, is := numberIn(x.nameOf(path), "", ".log")
 	if !is {
 		return nil
 	}
-	return x.change(func() { delete(x.entries.logs, number) })
-}
-
-// change replaces the index, durably and in one step.
-func (x *walIndex) change(what func()) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	what()
+	if _, listed := x.entries.logs[number]; !listed {
+		return nil
+	}
+	delete(x.entries.logs, number)
+	return x.write()
+}
+
+// record makes the index say how much of the manifest is on disk now.
+func (x *walIndex) record() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.write()
+}
+
+// write replaces the index, durably and in one step. It is called with mu held.
+func (x *walIndex) write() error {
 	err := durable.Replace(x.FS, x.PathJoin(x.dir, walIndexName), x.entries.encode())
 	if err != nil {
 		err = fmt.Errorf("write the list of logs: %w", err)

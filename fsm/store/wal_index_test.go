@@ -1,9 +1,13 @@
 package store
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -11,62 +15,93 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"tarry/internal/durable"
 )
 
+// storeWithLogs returns the files of a store that the last release with write-ahead logs wrote
+// (revision a3dab3f), at a moment when three of them had what no table had: 14 keys of one byte.
+func storeWithLogs(t *testing.T) *vfs.MemFS {
+	const made = "testdata/store-with-logs.tar.gz"
+	file, err := os.Open(made)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	unzipped, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	fsys := vfs.NewCrashableMem()
+	for r := tar.NewReader(unzipped); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, err)
+		write(t, fsys, path.Join(testDir, h.Name), data)
+	}
+	for _, dir := range []string{testDir, ""} {
+		require.NoError(t, durable.SyncDir(fsys, dir))
+	}
+	return fsys
+}
+
+const keysInLogs = 14
+
+// requireKeys requires that a store has what storeWithLogs has.
+func requireKeys(t *testing.T, db *Store) {
+	for i := range keysInLogs {
+		value, done, err := db.Get([]byte{byte(i)})
+		require.NoError(t, err)
+		require.Len(t, value, 50<<10)
+		require.NoError(t, done.Close())
+	}
+}
+
 // logsIn returns the write-ahead logs in a store's directory.
-func logsIn(t testing.TB, fsys vfs.FS, dir string) []string {
-	names, err := fsys.List(dir)
+func logsIn(t *testing.T, fsys vfs.FS) []string {
+	names, err := fsys.List(testDir)
 	require.NoError(t, err)
 	logs := slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, ".log") })
 	slices.Sort(logs)
+	require.Len(t, logs, 3)
 	return logs
 }
 
-// storeWithLogs makes a store with several logs, none of them flushed.
-func storeWithLogs(t *testing.T) (vfs.FS, Options) {
-	fsys := vfs.NewMem()
-	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
-	o := Options{FS: fsys, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}
-	db, err := open(o)
-	require.NoError(t, err)
-	for i := range 40 {
-		require.NoError(t, db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 50<<10)), pebble.NoSync))
-	}
-	require.NoError(t, db.Close())
-	return fsys, o
+func options(t *testing.T, fsys vfs.FS) Options {
+	return Options{FS: fsys, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}
 }
 
 func TestAStoreThatLostALogIsRefused(t *testing.T) {
-	fsys, o := storeWithLogs(t)
-	logs := logsIn(t, fsys, testDir)
-	require.NotEmpty(t, logs)
-	for _, name := range logs {
+	fsys := storeWithLogs(t)
+	for _, name := range logsIn(t, fsys) {
 		old := path.Join(testDir, name)
 		away := path.Join(testDir, "away")
 		require.NoError(t, fsys.Rename(old, away))
-		_, err := open(o)
+		_, err := open(options(t, fsys))
 		require.ErrorIs(t, err, errWALMissing)
 		require.True(t, Damaged(err))
 		require.Contains(t, err.Error(), name)
 		require.NoError(t, fsys.Rename(away, old))
 	}
 	for range 3 { // a whole store opens repeatedly
-		db, err := open(o)
+		db, err := open(options(t, fsys))
 		require.NoError(t, err)
+		requireKeys(t, db)
 		require.NoError(t, db.Close())
 	}
 }
 
 func TestADamagedWALIndexIsRefused(t *testing.T) {
-	fsys, o := storeWithLogs(t)
+	fsys := storeWithLogs(t)
 	good := (&walEntries{manifest: 9, manifestPrefix: filePrefix{5, 6}, logs: map[uint64]filePrefix{4: {size: 100, sum: 7}, 300: {}}}).encode()
 	for name, data := range map[string][]byte{
 		"empty": nil, "cut": good[:len(good)-1], "zeros": make([]byte, len(good)),
 		"longer": append(slices.Clone(good), 0),
 	} {
 		write(t, fsys, path.Join(testDir, walIndexName), data)
-		_, err := open(o)
+		_, err := open(options(t, fsys))
 		require.ErrorIs(t, err, errWALIndex, name)
 		require.True(t, Damaged(err))
 	}
@@ -79,55 +114,18 @@ func TestAWALIndexOfAnotherReleaseIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "format 1, and this release knows only 3")
 }
 
-// heldTables prevents flushes: no table can be made.
-type heldTables struct {
-	vfs.FS
-	held chan struct{} // closed to let them go
-}
-
-func (f heldTables) Unwrap() vfs.FS { return f.FS }
-
-func (f heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if strings.HasSuffix(name, ".sst") {
-		<-f.held
-	}
-	return f.FS.Create(name, c)
-}
-
-// unflushedLogs returns the files of a store at a moment when several logs have what no
-// table has, and its options.
-func unflushedLogs(t *testing.T) (files func() vfs.FS, o Options) {
-	mem := vfs.NewCrashableMem()
-	require.NoError(t, mem.MkdirAll(testDir, 0o750))
-	tables := heldTables{mem, make(chan struct{})}
-	o = Options{FS: tables, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}
-	db, err := open(o)
-	require.NoError(t, err)
-	for i := range 14 {
-		require.NoError(t, db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 50<<10)), pebble.Sync))
-	}
-	left := mem.CrashClone(vfs.CrashCloneCfg{})
-	close(tables.held)
-	require.NoError(t, db.Close())
-	require.Greater(t, len(logsIn(t, left, testDir)), 2)
-	return func() vfs.FS { return left.CrashClone(vfs.CrashCloneCfg{}) }, o
-}
-
 // Pebble replays a log up to its end between two blocks, and continues with the next one.
 func TestALogCutBetweenTwoBlocksIsRefused(t *testing.T) {
 	const block = 32 << 10
-	files, o := unflushedLogs(t)
-	logs := logsIn(t, files(), testDir)
+	whole := storeWithLogs(t)
+	logs := logsIn(t, whole)
 	for i, name := range logs {
 		file := path.Join(testDir, name)
-		for at := 0; ; at += block {
-			o.FS = files()
-			data := read(t, o.FS, file)
-			if at >= len(data) {
-				break
-			}
-			write(t, o.FS, file, data[:at])
-			db, err := open(o)
+		data := read(t, whole, file)
+		for at := 0; at < len(data); at += block {
+			fsys := whole.CrashClone(vfs.CrashCloneCfg{})
+			write(t, fsys, file, data[:at])
+			db, err := open(options(t, fsys))
 			if i == len(logs)-1 { // the Raft log has the rest
 				require.NoError(t, err, "%s cut at %d", name, at)
 				require.NoError(t, db.Close())
@@ -138,39 +136,34 @@ func TestALogCutBetweenTwoBlocksIsRefused(t *testing.T) {
 			require.Contains(t, err.Error(), name)
 		}
 	}
-	o.FS = files()
-	db, err := open(o)
-	require.NoError(t, err, "a whole store opens")
-	for i := range 14 {
-		_, done, err := db.Get([]byte{byte(i)})
-		require.NoError(t, err)
-		require.NoError(t, done.Close())
-	}
-	require.NoError(t, db.Close())
 }
 
-// After a crash at any moment every log in the index exists.
-func TestTheWALIndexHoldsAfterACrash(t *testing.T) {
-	fsys := vfs.NewCrashableMem()
-	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
-	o := Options{FS: fsys, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}
+// A store with logs is whole after a power failure at any moment of its first opening without
+// them, and of what follows.
+func TestAStoreWithLogsIsWholeAfterACrashAtAnyMoment(t *testing.T) {
+	whole := storeWithLogs(t)
+	moments := 0
+	crash := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		moments++
+		after := whole.CrashClone(vfs.CrashCloneCfg{})
+		for range 2 { // opening removes logs too
+			db, err := open(options(t, after))
+			require.NoError(t, err, "before %v of %s", op.Kind, op.Path)
+			requireKeys(t, db)
+			require.NoError(t, db.Close())
+		}
+		return nil
+	})
+	o := options(t, errorfs.Wrap(whole, crash))
 	db, err := open(o)
 	require.NoError(t, err)
-	for i := range 60 {
-		require.NoError(t, db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 50<<10)), pebble.NoSync))
-		if i%7 == 0 {
-			_, err := db.AsyncFlush()
-			require.NoError(t, err)
-		}
-		o := o
-		o.FS = fsys.CrashClone(vfs.CrashCloneCfg{})
-		for range 2 { // opening removes logs too
-			after, err := open(o)
-			require.NoError(t, err)
-			require.NoError(t, after.Close())
-		}
-	}
+	require.NoError(t, db.Set([]byte{keysInLogs}, []byte("more"), pebble.NoSync))
+	require.NoError(t, db.Flush())
 	require.NoError(t, db.Close())
+	require.Greater(t, moments, 20)
 }
 
 // noIndex is a file system on which the index cannot be replaced.
@@ -187,13 +180,11 @@ func (f noIndex) Rename(old, name string) error {
 
 func TestAWALIndexThatCannotBeWrittenIsFatal(t *testing.T) {
 	for name, change := range map[string]func(x *walIndex) error{
-		"for a new log":     func(x *walIndex) error { _, err := x.Create(path.Join(testDir, "000001.log"), vfsCategory); return err },
-		"for a removed log": func(x *walIndex) error { return x.Remove(path.Join(testDir, "000001.log")) },
+		"by a flush":        func(x *walIndex) error { return x.record() },
+		"for a removed log": func(x *walIndex) error { return x.Remove(path.Join(testDir, logsIn(t, x)[0])) },
 	} {
 		var fatal error
-		fsys := vfs.NewMem()
-		require.NoError(t, fsys.MkdirAll(testDir, 0o750))
-		x, err := openWALIndex(noIndex{fsys}, testDir, func(err error) { fatal = err })
+		x, err := openWALIndex(noIndex{storeWithLogs(t)}, testDir, func(err error) { fatal = err })
 		require.NoError(t, err)
 		require.ErrorIs(t, change(x), errNoIndex, name)
 		require.ErrorIs(t, fatal, errNoIndex, name)
