@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/diskspace"
@@ -143,7 +142,6 @@ type OpenFiles struct {
 type files struct {
 	segmentBytes  int    // of the Raft log
 	memTableBytes uint64 // of the state
-	state         vfs.FS // below the state
 	trailingBytes int64  // of the Raft log, after a snapshot
 	snapshotBytes int64  // of the Raft log, between two snapshots
 }

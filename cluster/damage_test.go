@@ -15,11 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -75,9 +72,8 @@ func otherKinds() []fileKind {
 		{name: "marker of the format", pattern: gen + "marker.format-version.*"},
 		{name: "options", pattern: gen + "OPTIONS-*"},
 		{name: "lock of the state", pattern: gen + "LOCK"},
-		{name: "list of the state's logs", pattern: gen + "LOGS"},
-		{name: "the state's logs, the oldest", pattern: gen + "*.log", first: true},
-		{name: "the state's logs, the newest", pattern: gen + "*.log"},
+		{name: "length of the manifest", pattern: gen + "LOGS"},
+		{name: "the state's log, empty", pattern: gen + "*.log"},
 		{name: "table, the first", pattern: gen + "*.sst", first: true},
 		{name: "table, the last", pattern: gen + "*.sst"},
 	}
@@ -126,32 +122,13 @@ func flipAt(where string, place func(used int) int) damage {
 // usedOf returns the length without the zeros at the end: files are preallocated.
 func usedOf(data []byte) int { return len(bytes.TrimRight(data, "\x00")) }
 
-// heldTables prevents the creation of the state's tables, so that no log is flushed and
-// removed.
-type heldTables struct {
-	vfs.FS
-	held *sync.Mutex
-}
-
-func (f heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if strings.HasSuffix(name, ".sst") {
-		f.held.Lock()
-		defer f.held.Unlock()
-	}
-	return f.FS.Create(name, c)
-}
-
-func (f heldTables) Unwrap() vfs.FS { return f.FS }
-
 // usedDirectory returns the data directory of a node that ran for a while and was killed,
 // with several files of each kind that can have several, and three older copies of it:
 // from the last start but one, from the last, and from a moment before the kill.
 func usedDirectory(t *testing.T, store logstore.Kind) (now string, olds []string) {
-	var tables sync.Mutex
 	c := newTunedCluster(t, 1, func(_ int, cfg *Config) {
 		cfg.LogStore = store
 		cfg.files = smallFiles
-		cfg.files.state = heldTables{FS: vfs.Default, held: &tables}
 	})
 	jobs := 0
 	work := func(n int) {
@@ -182,12 +159,10 @@ func usedDirectory(t *testing.T, store logstore.Kind) (now string, olds []string
 	olds = append(olds, copied())
 	work(40)
 	shorten()
-	tables.Lock()
 	work(57)
 	olds = append(olds, copied())
 	work(3)
 	now = copied()
-	tables.Unlock()
 	c.stop(0)
 	return now, olds
 }

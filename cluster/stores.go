@@ -29,7 +29,7 @@ func (s *Shard) openStores() (err error) {
 	}
 	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
 		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OpenTables: s.cfg.Tables, OnFatal: s.fatal, Point: hook.Point,
-		FS: s.cfg.files.state, MemTableBytes: s.cfg.files.memTableBytes,
+		MemTableBytes: s.cfg.files.memTableBytes,
 	}); err != nil {
 		return fmt.Errorf("open the state machine: %w", err)
 	}

@@ -31,8 +31,8 @@ func TestBodiesOfPendingJobsAreNotWrittenAgain(t *testing.T) {
 	require.Less(t, written.Total().TableBytesCompacted, written.Levels[0].TableBytesFlushed/10)
 }
 
-// BenchmarkStoreWrites reports what the store writes to the disk for each byte of a body: its
-// write-ahead log, flushes and compactions. Bodies do not compress. Jobs go to 16 topics, and
+// BenchmarkStoreWrites reports what the store writes to the disk for each byte of a body: flushes
+// and compactions. Bodies do not compress. Jobs go to 16 topics, and
 // are taken and finished once lag younger ones are pending; lag 0: they stay.
 func BenchmarkStoreWrites(b *testing.B) {
 	const batch, topicCount, batchMS = 100, 16, 10
@@ -67,7 +67,6 @@ func BenchmarkStoreWrites(b *testing.B) {
 				}
 				m := d.m.store.db.Metrics()
 				bodies := float64(c.size * c.jobs)
-				b.ReportMetric(float64(m.WAL.BytesWritten)/bodies, "log/body")
 				b.ReportMetric(float64(m.Levels[0].TableBytesFlushed)/bodies, "flushed/body")
 				b.ReportMetric(float64(m.Total().TableBytesCompacted)/bodies, "compacted/body")
 				b.ReportMetric(float64(m.DiskSpaceUsage())/bodies, "on-disk/body")

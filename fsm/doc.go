@@ -27,7 +27,7 @@
 //	version_next.go        what the next release adds, in builds for tests of upgrades
 //	version_next_off.go    the same for every other build: nothing
 //	watch.go               Watch: which reservations have ended
-//	store/                 the files below: generations, write-ahead logs, archives
+//	store/                 the files below: generations, flushes, archives
 //
 // Operations, each the x.name(op, r) that apply.go calls:
 //
@@ -191,9 +191,10 @@
 // The Raft log is the write-ahead log. Every batch holds whole entries and the
 // index of the last one, and is committed without waiting for the disk. After a
 // crash the store holds the state at some earlier entry, and the index of that entry;
-// Raft applies the later ones again. MarkDurable is the only sync: after it Raft may
-// truncate its log. Pebble's own write-ahead log stays on, unsynced: with it a killed
-// process loses nothing, and a power failure little.
+// Raft applies the later ones again. MarkDurable waits until everything is on disk: after
+// it Raft may truncate its log. The store has no write-ahead log of its own, so after the
+// end of a process, unless Close returned, as after a power failure, it holds what its
+// memtables held when they were last flushed.
 //
 // Failures are final. After any error every later Apply fails, because memory may
 // be ahead of the store; the owner ends the process. Unknown operations, entry

@@ -19,8 +19,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// fill gives a rig jobs in every state, some in tables and some in the
-// write-ahead log only.
+// fill gives a rig jobs in every state, some in tables and some in a
+// memtable only.
 func fill(r *rig, jobs int) {
 	for i := range jobs {
 		r.one(opAdd(&jobpb.Add{Id: fmt.Sprintf("job-%d-%d", r.index, i), Topic: "orders", DelayMs: int64(i%3) * 1000, Body: []byte(strings.Repeat("b", 100))}))

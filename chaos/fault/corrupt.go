@@ -35,8 +35,7 @@ func parts() []part {
 		{"table", "shard-0/fsm/gen-*/*.sst"},
 		{"manifest", "shard-0/fsm/gen-*/MANIFEST-*"},
 		{"marker", "shard-0/fsm/gen-*/marker.manifest.*"},
-		{"store-log", "shard-0/fsm/gen-*/*.log"},
-		{"store-log-list", "shard-0/fsm/gen-*/LOGS"},
+		{"manifest-length", "shard-0/fsm/gen-*/LOGS"},
 		{"generation", "shard-0/fsm/CURRENT"},
 		{"identity", "node.json"},
 	}
@@ -52,13 +51,7 @@ func Corrupt() []Fault {
 	}
 	return append(list,
 		Fault{Name: "corrupt-running", Needs: FaultyDisk, Weight: 1, Run: onOne((*Env).expendable, corruptRunning)},
-		// Pebble alone would not detect that one of its logs is missing.
-		Fault{Name: "lose-store-log", Weight: 1, Run: corrupt(part{"store-log", "shard-0/fsm/gen-*/*.log"}, onlyGone())},
 	)
-}
-
-func onlyGone() []disk.Damage {
-	return slices.DeleteFunc(disk.Damages(), func(d disk.Damage) bool { return d.Name != "gone" })
 }
 
 // expendable claims all nodes and chooses one of them. It may lose its data, so all must

@@ -14,7 +14,7 @@ import (
 const BallastFile = "ballast"
 
 // ballastMost is the most that a start writes before it frees any space: the
-// memtables of the state, four of 32 MiB, from their write-ahead log.
+// memtables of the state, four of 32 MiB, with what the Raft log has and they had.
 const ballastMost = 128 << 20
 
 // ballastOf returns the size for a mark: at most half of the space that is kept free.

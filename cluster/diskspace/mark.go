@@ -7,8 +7,8 @@ import (
 )
 
 // The automatic mark is a share of the disk within bounds. The minimum is what one node
-// writes before it frees anything: two log segments of 64 MiB, a write-ahead log and
-// flushes of four memtables of 32 MiB, and a compaction. The maximum avoids wasting space
+// writes before it frees anything: two log segments of 64 MiB, flushes of four
+// memtables of 32 MiB, and a compaction. The maximum avoids wasting space
 // on large disks. On a disk that is too small for the minimum the mark is a quarter.
 const (
 	autoPercent = 5

@@ -16,9 +16,9 @@
 // leftovers.
 //
 //	dir.go              Dir: the generations, CURRENT, leftovers of crashes
-//	open.go             Dir.Open and Dir.Inspect; Damaged
+//	open.go             Dir.Open and Dir.Inspect; Store, its Flush and Checkpoint; Damaged
 //	options.go          how Pebble is configured
-//	wal_index.go        which write-ahead logs must exist, in the file LOGS
+//	wal_index.go        the file LOGS: how much of the manifest, and which logs of an earlier release, must exist
 //	wal_index_file.go   the format of LOGS
 //	pebble_manifest.go  Pebble's manifest: its name is durable, its checksum in LOGS
 //	archive_index.go    the format of an archive
