@@ -243,6 +243,16 @@ func (m *Machine) Metrics() *pebble.Metrics {
 	return m.store.db.Metrics()
 }
 
+// Flush makes all that was applied durable. It blocks until that is done, and may run beside Apply.
+func (m *Machine) Flush() error {
+	m.storeMu.RLock()
+	defer m.storeMu.RUnlock()
+	if m.store == nil {
+		return errClosed
+	}
+	return m.store.db.Flush()
+}
+
 // MarkDurable records that Raft has reached index, with the configuration in force
 // there, and makes everything up to it durable: when it returns, the log up to
 // index is no longer needed. What is recorded never moves back. It blocks until

@@ -126,7 +126,7 @@ func (p *Peers) Encode() ([]byte, error) {
 func (p *Peers) Check() error {
 	switch {
 	case p.ClusterID == "":
-		return errors.New("cluster_id is empty: the nodes were in no cluster, or were killed in its first minute; then take the one with the largest last_term, and of equal ones the largest last_index, and recover it with --as-only-voter")
+		return errors.New("cluster_id is empty: the nodes were in no cluster, or were killed before it had an id; then take the one with the largest last_term, and of equal ones the largest last_index, and recover it with --as-only-voter")
 	case len(p.Nodes) < 2:
 		return fmt.Errorf("nodes: there must be at least 2, got %d; a single node is recovered with --as-only-voter", len(p.Nodes))
 	case len(p.Nodes) > maxPeers:
