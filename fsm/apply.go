@@ -60,9 +60,10 @@ const (
 // operation, nil for a configuration or skipped entry. Without, results are not
 // built and the list is nil.
 //
-// It does not wait for the disk: the Raft log is the write-ahead log. Any error
-// is fatal: the process must end, because the state in memory may be ahead of
-// the store. Every later call returns the same error. One goroutine only.
+// It does not wait for the disk, because the Raft log is the write-ahead log; only what changes
+// the cluster itself, such as its id, is flushed. Any error is fatal: the process must end,
+// because the state in memory may be ahead of the store. Every later call returns the same error.
+// One goroutine only.
 func (m *Machine) Apply(entries []Entry, replies bool) ([][]*jobpb.Result, Changes, error) {
 	if m.broken != nil {
 		return nil, Changes{}, m.broken
@@ -381,6 +382,9 @@ func (x *tx) write() error {
 		return err
 	}
 	x.batch = x.db.NewBatch()
+	if x.cluster { // rare; a node that had forgotten its cluster in a crash could join another one
+		return x.m.store.db.Flush()
+	}
 	return nil
 }
 

@@ -422,3 +422,23 @@ func TestChangesHaveTheNextDueInstants(t *testing.T) {
 	require.Len(t, soon(true, in(6)), soonMax)
 	require.Empty(t, soon(true, opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{RateMilli: 1000}})))
 }
+
+// A node that does not know its cluster may join another one, so it must know it from when it
+// says so, whatever happens.
+func TestAClustersIDOutlivesAPowerFailure(t *testing.T) {
+	r := newRig(t, Options{FS: vfs.NewCrashableMem()})
+	r.one(opAdd(&jobpb.Add{Topic: "t"}))
+	crashed := func() *Machine {
+		m, err := Open(rigDir, Options{FS: r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, m.Close()) })
+		return m
+	}
+	require.Zero(t, crashed().Applied().Index, "an add alone is not flushed")
+	r.one(opSetCluster("c"))
+	require.Equal(t, "c", r.m.ClusterID())
+	require.Equal(t, "c", crashed().ClusterID())
+	require.Equal(t, r.index, crashed().Applied().Index)
+	r.one(opForget("server-1"))
+	require.Equal(t, r.index, crashed().Applied().Index)
+}

@@ -14,8 +14,6 @@ import (
 	"tarry/cluster/raftconfig"
 	"tarry/cluster/statemachine"
 	"tarry/fsm"
-	"tarry/job"
-	"tarry/job/jobpb"
 )
 
 // Held is what a stopped node has on its disk.
@@ -133,10 +131,7 @@ func (s *stores) held(dir *datadir.Dir) (h Held, err error) {
 		if e.Type == raft.LogConfiguration {
 			configuration = e.Data
 		}
-		if h.ClusterID == "" && e.Type == raft.LogCommand {
-			h.ClusterID, err = clusterIn(e)
-		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return h, err
@@ -153,26 +148,6 @@ func (s *stores) held(dir *datadir.Dir) (h Held, err error) {
 	}
 	h.Counts, err = countsOf(s.machine)
 	return h, err
-}
-
-// clusterIn returns the id that an entry gives its cluster; empty: none. The entry that does so is
-// one of the first, so the state lacks it only if the node was killed soon after.
-func clusterIn(e *raft.Log) (string, error) {
-	var r job.OpReader
-	_, err := r.ReadEntry(e.Data)
-	for err == nil {
-		var op *jobpb.Op
-		if op, err = r.Next(); op == nil {
-			break
-		}
-		if id := op.GetSetCluster().GetClusterId(); id != "" {
-			return id, nil
-		}
-	}
-	if err != nil {
-		return "", fmt.Errorf("entry %d of the log: %w", e.Index, err)
-	}
-	return "", nil
 }
 
 // appended returns when the leader made an entry; zero: it is not in the log any more.

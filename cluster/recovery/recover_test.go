@@ -167,12 +167,3 @@ func TestTheLastEntryOfANodeThatHasAppliedAll(t *testing.T) {
 	require.EqualValues(t, 2, h.AppliedIndex)
 	require.True(t, at.Equal(h.LastEntry), "%v", h.LastEntry)
 }
-
-func TestTheIDOfAClusterIsFoundInTheLogToo(t *testing.T) {
-	for _, applied := range []uint64{0, 1, 2, 5} {
-		h, err := Inspect(lostNode(t, applied, 5))
-		require.NoError(t, err)
-		require.Equal(t, "old", h.ClusterID)
-		require.Equal(t, applied, h.AppliedIndex)
-	}
-}
