@@ -35,6 +35,9 @@ type request struct {
 	// wait is how long the server may wait at the client's request, and work how long it
 	// may work. Only wait extends the time for which the call is retried.
 	wait, work time.Duration
+	// soon, if it is not 0, ends the call so long after its first round of attempts if that had no
+	// success, and not only after the wait and the client's patience.
+	soon time.Duration
 	// repeat is set for an idempotent call, which may be retried after an unknown outcome.
 	repeat bool
 	// reads is set for a call that changes nothing although it is no GET.
@@ -71,6 +74,9 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 			if over, err := t.at(ctx, node); over {
 				return t.earlier, err
 			}
+		}
+		if round == 0 && q.soon > 0 && time.Until(t.end) > q.soon {
+			t.end = time.Now().Add(q.soon)
 		}
 		last := t.last
 		if t.refusesAll || !time.Now().Before(t.end) {

@@ -17,7 +17,7 @@ const maxWait = 5 * time.Minute
 // in time. If ctx ends first it returns ctx's error, and jobs that were already assigned are
 // released.
 func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
-	jobs, _, err := c.reserve(ctx, nil, r)
+	jobs, _, err := c.reserve(ctx, nil, r, 0)
 	return jobs, err
 }
 
@@ -37,12 +37,12 @@ func (c *Client) FinishAndReserve(ctx context.Context, refs []Ref, r Reserve) ([
 	if len(refs) == 0 {
 		return nil, nil, errorf("invalid_argument", "there is no job to finish")
 	}
-	return c.reserve(ctx, refs, r)
+	return c.reserve(ctx, refs, r, 0)
 }
 
 // reserve finishes jobs with its first request, if there are any. Once they are finished it
-// does not fail.
-func (c *Client) reserve(ctx context.Context, finish []Ref, r Reserve) (jobs []Reserved, finished []error, err error) {
+// does not fail. soon is request.soon.
+func (c *Client) reserve(ctx context.Context, finish []Ref, r Reserve, soon time.Duration) (jobs []Reserved, finished []error, err error) {
 	in := struct {
 		Topics   []string  `json:"topics"`
 		Max      int       `json:"max"`
@@ -62,7 +62,7 @@ func (c *Client) reserve(ctx context.Context, finish []Ref, r Reserve) (jobs []R
 		// A reservation whose response was lost expires by itself, so the call may be
 		// repeated.
 		earlier, err := c.call(ctx, request{
-			method: http.MethodPost, path: "/v1/reserve", waiting: waiting, wait: left, repeat: true, most: maxReserveReply(in.Max),
+			method: http.MethodPost, path: "/v1/reserve", waiting: waiting, wait: left, soon: soon, repeat: true, most: maxReserveReply(in.Max),
 		}, &out)
 		if err == nil && len(in.Finish) > 0 {
 			list := results[Changed]{Results: out.Finished}

@@ -34,7 +34,8 @@ type Worker struct {
 	Backoff *Backoff
 	// Grace is how long functions may continue after Run's context has ended; 0 means 30 s.
 	Grace time.Duration
-	// OnError is called with failures of calls to the cluster. The worker continues.
+	// OnError is called with failures of calls to the cluster, and each 6 s while no node can be
+	// reached. The worker continues.
 	// It may be called by several goroutines at once. nil: failures are ignored.
 	OnError func(error)
 }
@@ -42,6 +43,7 @@ type Worker struct {
 const (
 	workerWait  = 30 * time.Second // one wait for jobs
 	workerPause = time.Second      // after a wait that failed
+	workerSoon  = 5 * time.Second  // after which OnError learns that no node replies: longer than a failover
 	// nextWait is how long a finish waits for the next job. A worker that is nearly always busy so
 	// makes one call a job, and its next reserve is committed beside the finish and not after it.
 	// It is short because a place that waits here is not free for the loop in Run.
@@ -87,7 +89,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		if free == 0 {
 			return nil
 		}
-		jobs, err := w.Client.Reserve(ctx, Reserve{Topics: w.Topics, Max: free, Wait: workerWait, TTR: w.TTR, Consumer: w.Consumer})
+		jobs, _, err := w.Client.reserve(ctx, nil, Reserve{Topics: w.Topics, Max: free, Wait: workerWait, TTR: w.TTR, Consumer: w.Consumer}, workerSoon)
 		for range free - len(jobs) {
 			<-slots
 		}

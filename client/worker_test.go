@@ -3,9 +3,11 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -146,3 +148,28 @@ func TestAWorkerDropsAJobThatItHasLost(t *testing.T) {
 func TestAWorkerNeedsAFunction(t *testing.T) {
 	require.Error(t, (&client.Worker{}).Run(t.Context()))
 }
+
+// A worker whose nodes are all gone says so within seconds, again and again, and not after the whole
+// wait for a job.
+func TestAWorkerSaysThatNoNodeCanBeReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") })
+		c, err := client.New([]string{"n1:7300", "n2:7300"}, client.WithHTTPClient(&http.Client{Transport: down}))
+		require.NoError(t, err)
+		said := make(chan error, 100)
+		w := client.Worker{Do: func(context.Context, *client.Reserved) error { return nil }, OnError: func(err error) { said <- err }}
+		stop := startWorker(t, c, w)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Len(t, said, 1)
+		require.ErrorContains(t, <-said, "no node answered at n1:7300, n2:7300")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Greater(t, len(said), 5)
+		stop()
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

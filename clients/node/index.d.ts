@@ -849,8 +849,11 @@ export interface WorkerOptions {
   signals?: string[];
   /** Stops the worker when it is aborted. */
   signal?: AbortSignal;
-  /** Told what is wrong with a reservation: it could not be prolonged, or ended as wanted. Default: console.error. */
-  onError?: (error: unknown, job: ReservedJob) => void;
+  /**
+   * Told what is wrong with a reservation: it could not be prolonged, or ended as wanted. Without a job: no node
+   * opens a stream, after 5 s of attempts and each 5 s from then on. Default: console.error.
+   */
+  onError?: (error: unknown, job?: ReservedJob) => void;
 }
 
 /** Runs a function for the jobs of topics. */

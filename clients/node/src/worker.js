@@ -1,4 +1,4 @@
-import { TarryError } from "./error.js";
+import { isCertificate, refused, TarryError } from "./error.js";
 import { sleep } from "./time.js";
 
 /** Thrown by a worker's function when no further attempt can succeed: the job is buried. */
@@ -11,6 +11,10 @@ const maxReason = 1000;
 
 // A reservation is prolonged after this part of it.
 const beatsPerTTR = 3;
+
+// For how many seconds a stream is tried before onError learns that no node opens one: longer
+// than a failover takes.
+const unopenedAfter = 5;
 
 // Codes of a touch that say that the reservation is over.
 const lostCodes = new Set(["stale_token", "not_reserved", "not_found"]);
@@ -120,7 +124,7 @@ export class Worker {
     try {
       const stream = this.#client.stream(
         { topics: this.#topics, credit, ttr, consumer, heartbeat },
-        { signal: this.#stop.signal, patience: Infinity, reconnect: false },
+        { signal: this.#stop.signal, patience: unopenedAfter, reconnect: false },
       );
       for await (const job of stream) {
         unfinished++;
@@ -134,8 +138,12 @@ export class Worker {
         );
       }
     } catch (error) {
-      this.#failure = error; // the nodes refuse the stream
-      this.stop();
+      if (mayPass(error)) {
+        this.#report(error);
+      } else {
+        this.#failure = error; // the nodes refuse the stream
+        this.stop();
+      }
     }
     open = false;
     this.#giveBack(Math.max(credit - unfinished, 0));
@@ -223,7 +231,7 @@ export class Worker {
     }
   }
 
-  /** @param {unknown} error @param {import("tarry").ReservedJob} job */
+  /** @param {unknown} error @param {import("tarry").ReservedJob} [job] */
   #report(error, job) {
     try {
       this.#options.onError(error, job);
@@ -231,6 +239,11 @@ export class Worker {
       // The worker goes on whatever becomes of the report.
     }
   }
+}
+
+/** Whether a stream that could not be opened may be later. @param {unknown} error */
+function mayPass(error) {
+  return error instanceof TarryError && !isCertificate(error) && (refused(error) || error.outcome === "unknown");
 }
 
 /** The places for functions that run. */

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { BuryError, Client, Worker } from "tarry";
 
-import { job as done, startNode } from "./node.js";
+import { deadAddress, job as done, startNode } from "./node.js";
 
 const line = (event) => JSON.stringify(event) + "\n";
 
@@ -114,4 +114,18 @@ test("what the nodes refuse ends the worker", async (t) => {
   const node = await startNode(t, () => ({ status: 400, code: "invalid_argument", error: "topics", field: "topics" }));
   await assert.rejects(new Worker(new Client([node.address]), [], () => {}).run(), { code: "invalid_argument" });
   assert.throws(() => new Worker(new Client(["a:1"]), "t", () => {}, { concurrency: 0 }), TypeError);
+});
+
+test("a worker says that no node can be reached", async () => {
+  const errors = [];
+  const worker = new Worker(new Client([await deadAddress()]), "mail", () => {}, {
+    onError: (error, job) => {
+      errors.push([error.code, job]);
+      if (errors.length === 2) {
+        worker.stop();
+      }
+    },
+  });
+  await worker.run();
+  assert.deepEqual(errors, [["not_applied", undefined], ["not_applied", undefined]]);
 });

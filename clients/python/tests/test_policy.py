@@ -1,6 +1,7 @@
 """Which attempts a call makes."""
 
 import json
+import math
 import unittest
 from unittest import mock
 from typing import Any, Dict, List, Optional, Tuple
@@ -233,6 +234,16 @@ class PolicyTest(unittest.TestCase):
         self.check(s, None, 3)
         self.assertEqual([json.loads(a.body or b"")["wait"] for a in s.attempts], [60, 35, 9.95])
         self.assertEqual([round(a.limit, 3) for a in s.attempts], [70, 45, 19.95])
+
+    def test_a_worker_learns_soon_that_no_node_can_be_reached(self) -> None:
+        def reserve(soon: float) -> Script:
+            request = _calls.reserve("t", max=1, wait=30, ttr=None, consumer=None, soon=soon)
+            return Script(request, *[DOWN] * 200)
+
+        for soon, least, most in (5.0, 5, 7), (math.inf, 60, 62):
+            played = reserve(soon)
+            self.assertIsInstance(played.failure, NotApplied)
+            self.assertTrue(least <= sum(played.pauses) <= most, played.pauses)
 
     def test_a_wait_ends_before_the_deadline(self) -> None:
         with mock.patch("tarry._policy.time.monotonic", lambda: 1000.0):

@@ -40,7 +40,7 @@ class Queue:
 
 
 class Client(Queue):
-    def _reserve(self, topics: Any, max: int, wait: float, ttr: Any, consumer: Any, cancel: Any) -> List[Reserved]:
+    def _reserve(self, topics: Any, max: int, wait: float, ttr: Any, consumer: Any, cancel: Any, soon: float) -> List[Reserved]:
         taken = self.take(max)
         if not taken:
             cancel.cancelled.wait(0.01)
@@ -71,7 +71,7 @@ class Client(Queue):
 
 
 class AsyncClient(Queue):
-    async def reserve(self, topics: Any, *, max: int, wait: float, ttr: Any, consumer: Any) -> List[Reserved]:
+    async def _reserve(self, topics: Any, max: int, wait: float, ttr: Any, consumer: Any, soon: float) -> List[Reserved]:
         taken = self.take(max)
         if not taken:
             await asyncio.sleep(0.01)

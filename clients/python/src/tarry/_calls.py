@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -72,7 +73,8 @@ class Request(Generic[T]):
     """One call. ``repeat``: sending it twice does no harm. ``wait`` is how long the server is asked to wait; each attempt
     asks for what is left of it. ``work`` is how long it may take because there is much to do. ``gone``: that the job
     is not there after an attempt with unknown outcome is success. ``reads``: it changes nothing although it is no GET.
-    ``here``: it is for the node that was given to the client, not for any node of the cluster."""
+    ``here``: it is for the node that was given to the client, not for any node of the cluster. ``soon``: after so many
+    seconds the call ends if its first round over the nodes had no success, and not only after wait and patience."""
 
     method: str
     path: str
@@ -84,6 +86,7 @@ class Request(Generic[T]):
     gone: bool = False
     reads: bool = False
     here: bool = False
+    soon: float = math.inf
 
     @property
     def changes(self) -> bool:
@@ -313,6 +316,7 @@ def reserve(
     wait: float,
     ttr: Optional[Seconds],
     consumer: Optional[str],
+    soon: float = math.inf,
 ) -> Request[List[Reserved]]:
     def read(reply: JSON, earlier: bool) -> List[Reserved]:
         return decode_all(Reserved, reply, "jobs")
@@ -320,7 +324,7 @@ def reserve(
     wait = round(min(wait, MAX_WAIT) if wait > 0 else 0.0, 3)
     sent = _reserve_body(topics, max, wait, ttr, consumer)
     # A reservation that got lost on its way ends by itself, so asking again does no harm.
-    return Request("POST", "/v1/reserve", read, sent, repeat=True, wait=wait)
+    return Request("POST", "/v1/reserve", read, sent, repeat=True, wait=wait, soon=soon)
 
 
 def _reserve_body(

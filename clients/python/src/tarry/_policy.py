@@ -243,6 +243,8 @@ class _Call(Generic[T]):
         """How long to wait before the next round; None: there is none."""
         now = time.monotonic()
         assert self.last is not None
+        if self.rounds == 0:
+            self.end = min(self.end, now + self.request.soon)
         if self.refuses_all or now >= self.end:
             return None
         self.refuses_all = True

@@ -20,6 +20,8 @@ after it. It is short because a place that waits here is not free for who fetche
 """
 PAUSE = 1.0
 """After a wait that failed."""
+SOON = 5.0
+"""After so many seconds the log says that no node can be reached: longer than a failover."""
 TOUCHES_PER_TTR = 3
 """They leave time for a touch that meets a change of leader."""
 MAX_REASON = 1000

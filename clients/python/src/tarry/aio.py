@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import asyncio
 import ssl
@@ -216,11 +217,12 @@ class AsyncClient:
         wait: float,
         ttr: Optional[Seconds],
         consumer: Optional[str],
+        soon: float = math.inf,
     ) -> List[Reserved]:
         end = wait_end(wait, self._deadline)
         while True:
             left = end - time.monotonic()
-            jobs = await self._call(_calls.reserve(topics, max=max, wait=left, ttr=ttr, consumer=consumer))
+            jobs = await self._call(_calls.reserve(topics, max=max, wait=left, ttr=ttr, consumer=consumer, soon=soon))
             if jobs or end - time.monotonic() <= SHORT_WAIT:
                 return jobs
             await asyncio.sleep(SHORT_WAIT)  # the node ended the wait early because it stops

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from typing import Any, Awaitable, Callable, List, Optional, Sequence, Set, Union
 
-from ._worker import NEXT_WAIT, PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
+from ._worker import NEXT_WAIT, PAUSE, SOON, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .aio import AsyncClient
 from .errors import Permanent, TarryError
 from .types import BackoffLike, Reserved, Seconds, seconds
@@ -95,9 +95,7 @@ class AsyncWorker:
                 await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
                 continue
             try:
-                jobs = await self._client.reserve(
-                    self._topics, max=free, wait=WAIT, ttr=self._ttr, consumer=self._consumer
-                )
+                jobs = await self._client._reserve(self._topics, free, WAIT, self._ttr, self._consumer, SOON)
             except TarryError as e:
                 log.warning("no job could be reserved: %s", e)
                 await asyncio.sleep(PAUSE)

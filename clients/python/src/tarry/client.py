@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import ssl
 import time
@@ -216,11 +217,12 @@ class Client:
         ttr: Optional[Seconds],
         consumer: Optional[str],
         cancel: Optional[Cancel],
+        soon: float = math.inf,
     ) -> List[Reserved]:
         end = wait_end(wait, self._deadline)
         while True:
             left = end - time.monotonic()
-            jobs = self._call(_calls.reserve(topics, max=max, wait=left, ttr=ttr, consumer=consumer), cancel)
+            jobs = self._call(_calls.reserve(topics, max=max, wait=left, ttr=ttr, consumer=consumer, soon=soon), cancel)
             if jobs or end - time.monotonic() <= SHORT_WAIT:
                 return jobs
             time.sleep(SHORT_WAIT)  # the node ended the wait early because it stops

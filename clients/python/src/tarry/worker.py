@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._http import Cancel
-from ._worker import NEXT_WAIT, PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
+from ._worker import NEXT_WAIT, PAUSE, SOON, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .client import Client
 from .errors import Permanent, TarryError
 from .types import BackoffLike, Reserved, Seconds, seconds
@@ -107,7 +107,7 @@ class Worker:
             if self._stopping:
                 return
             try:
-                jobs = self._client._reserve(self._topics, free, WAIT, self._ttr, self._consumer, self._wait)
+                jobs = self._client._reserve(self._topics, free, WAIT, self._ttr, self._consumer, self._wait, SOON)
             except TarryError as e:
                 if not self._stopping:
                     log.warning("no job could be reserved: %s", e)
