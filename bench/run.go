@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -53,15 +52,15 @@ func (c *Config) reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	var dialer net.Dialer
-	var failures []error
+	var failures []string // in one line
 	for _, addr := range c.Addrs {
 		conn, err := dialer.DialContext(ctx, "tcp", addr)
 		if err == nil {
 			return conn.Close()
 		}
-		failures = append(failures, err)
+		failures = append(failures, err.Error())
 	}
-	return fmt.Errorf("no node can be reached; --start 3 starts some for the measurement: %w", errors.Join(failures...))
+	return fmt.Errorf("no node can be reached; --start 3 starts some for the measurement: %s", strings.Join(failures, "; "))
 }
 
 func runBeanstalkd(ctx context.Context, c Config) (*Result, error) {
