@@ -149,6 +149,13 @@ func (x *walIndex) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error
 	return f, nil
 }
 
+func (x *walIndex) ReuseForWrite(old, path string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := x.remove(old); err != nil {
+		return nil, err
+	}
+	return x.FS.ReuseForWrite(old, path, c)
+}
+
 func (x *walIndex) Remove(path string) error {
 	if err := x.remove(path); err != nil {
 		return err
