@@ -140,11 +140,10 @@ type OpenFiles struct {
 
 // files has the settings of a shard's files; zero values are the defaults.
 type files struct {
-	segmentBytes  int           // of the Raft log
-	memTableBytes uint64        // of the state
-	flushEvery    time.Duration // between two flushes of the state
-	trailingBytes int64         // of the Raft log, after a snapshot
-	snapshotBytes int64         // of the Raft log, between two snapshots
+	segmentBytes  int    // of the Raft log
+	memTableBytes uint64 // of the state
+	trailingBytes int64  // of the Raft log, after a snapshot
+	snapshotBytes int64  // of the Raft log, between two snapshots
 }
 
 func (f files) trailing() int64 { return cmp.Or(f.trailingBytes, trailingBytes) }

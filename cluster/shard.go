@@ -154,7 +154,6 @@ func (s *Shard) start(t raft.Transport) error {
 	s.work.Go(func() { s.confirmations.run(s.ctx) })
 	s.work.Go(s.leadLoop)
 	s.work.Go(s.sizeTrailingLogs)
-	s.work.Go(s.flushState)
 	s.work.Go(s.dropLogs)
 	s.work.Go(func() { s.prober.Run(s.ctx, s.raft, t) })
 	return nil

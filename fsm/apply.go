@@ -60,8 +60,8 @@ const (
 // operation, nil for a configuration or skipped entry. Without, results are not
 // built and the list is nil.
 //
-// It does not wait for the disk, because the Raft log is the write-ahead log; only what changes
-// the cluster itself, such as its id, is flushed. Any error is fatal: the process must end,
+// It does not wait for the disk, because the Raft log is the write-ahead log; only the cluster's id
+// is flushed. Any error is fatal: the process must end,
 // because the state in memory may be ahead of the store. Every later call returns the same error.
 // One goroutine only.
 func (m *Machine) Apply(entries []Entry, replies bool) ([][]*jobpb.Result, Changes, error) {
@@ -382,7 +382,7 @@ func (x *tx) write() error {
 		return err
 	}
 	x.batch = x.db.NewBatch()
-	if x.cluster { // rare; a node that had forgotten its cluster in a crash could join another one
+	if x.named { // once; a node that had forgotten its cluster in a crash could join another one
 		return x.m.store.db.Flush()
 	}
 	return nil

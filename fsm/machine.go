@@ -106,7 +106,9 @@ func Open(dir string, o Options) (*Machine, error) {
 
 // Close makes all that was applied durable, ends all views and closes the store. Apply must not be
 // running.
-func (m *Machine) Close() error {
+func (m *Machine) Close() error { return m.close(true) }
+
+func (m *Machine) close(flush bool) (err error) {
 	m.storeMu.Lock()
 	defer m.storeMu.Unlock()
 	s := m.store
@@ -115,7 +117,10 @@ func (m *Machine) Close() error {
 	if s == nil {
 		return nil
 	}
-	return errors.Join(s.db.Flush(), s.close())
+	if flush {
+		err = s.db.Flush()
+	}
+	return errors.Join(err, s.close())
 }
 
 var errClosed = errors.New("the state machine is closed")

@@ -439,6 +439,4 @@ func TestAClustersIDOutlivesAPowerFailure(t *testing.T) {
 	require.Equal(t, "c", r.m.ClusterID())
 	require.Equal(t, "c", crashed().ClusterID())
 	require.Equal(t, r.index, crashed().Applied().Index)
-	r.one(opForget("server-1"))
-	require.Equal(t, r.index, crashed().Applied().Index)
 }

@@ -16,7 +16,7 @@ func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 	case "":
 		meta.clusterID = strings.Clone(op.ClusterId)
 		must(x.batch.Set(keyCluster, []byte(meta.clusterID), nil))
-		x.cluster = true
+		x.cluster, x.named = true, true
 		return nil
 	default:
 		return x.refuse(r, jobpb.Code_CLUSTER_MISMATCH, "the cluster's id is %q; it cannot become %q", meta.clusterID, op.ClusterId)

@@ -90,7 +90,7 @@ func (m *Machine) stage(r *Receiver, want Applied) (*Staged, error) {
 const stagedCache = 16 << 20
 
 // Abort removes the staged state. After Replace it does nothing.
-func (s *Staged) Abort() error { return errors.Join(s.Close(), s.receiver.Abort()) }
+func (s *Staged) Abort() error { return errors.Join(s.close(false), s.receiver.Abort()) }
 
 // Restoration says how a staged state changes.
 type Restoration struct {

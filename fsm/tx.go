@@ -49,6 +49,7 @@ type tx struct {
 	quotaChecked      bool // the present add was found to fit in its namespace
 	authChanged       bool // tokens of clients or their settings changed
 	cluster           bool // the cluster's id or version, the forgotten members, the removed nodes or the admission changed
+	named             bool // the cluster got its id
 	settingsChanged   bool // settings of topics changed
 	clockSet          bool // the clock was set back
 	walkBegan         bool // the walk over headers began
@@ -92,7 +93,7 @@ func (x *tx) reset() {
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
 	x.marks, x.forgot, x.effects, x.timeouts = nil, nil, nil, nil
-	x.cluster, x.settingsChanged, x.clockSet, x.walkBegan, x.dueRecorded, x.pendingChanged, x.authChanged, x.standbyChanged = false, false, false, false, false, false, false, false
+	x.cluster, x.named, x.settingsChanged, x.clockSet, x.walkBegan, x.dueRecorded, x.pendingChanged, x.authChanged, x.standbyChanged = false, false, false, false, false, false, false, false, false
 	x.schedules, x.namespacesChanged = nil, false
 }
 

@@ -82,6 +82,10 @@ func (s *stores) becomeSource(ctx context.Context, p *Peers) error {
 		return err
 	}
 	if keep {
+		// What the log loses must be in the state on disk: a crash may come before EnterCluster.
+		if err := s.machine.Flush(); err != nil {
+			return err
+		}
 		if err := s.dropBefore(least); err != nil {
 			return err
 		}

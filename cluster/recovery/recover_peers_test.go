@@ -1,9 +1,13 @@
 package recovery
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -136,6 +140,41 @@ func TestAnInterruptedRecoveryWithPeersIsRunAgain(t *testing.T) {
 		require.EqualValues(t, 3*recoverBatch+8, done.Counts.Jobs())
 		require.NoError(t, startsIn(source))
 	}
+}
+
+// failingAppend is a log to which nothing can be appended.
+type failingAppend struct{ raft.LogStore }
+
+func (failingAppend) StoreLogs([]*raft.Log) error { return errors.New("no more entries") }
+
+// The log is cut where the other nodes are, and the source's state may be further behind on its disk.
+func TestTheSourcesLogIsCutOnlyWhenItsStateIsOnDisk(t *testing.T) {
+	source, other := leftNode(t, 5, 20), leftNode(t, 8, 12)
+	p := peersOf(t, source, other)
+	dir, s, err := openStopped(source)
+	require.NoError(t, err)
+	require.NoError(t, dir.BeginRecovery())
+	log := s.log.Log
+	s.log.Log = failingAppend{log}
+	require.ErrorContains(t, s.becomeSource(t.Context(), p), "no more entries")
+	var killed string
+	require.Eventually(t, func() bool { // a copy may lack a table that the store removes meanwhile
+		killed = filepath.Join(t.TempDir(), "data")
+		if os.CopyFS(killed, os.DirFS(source)) != nil {
+			return false
+		}
+		_, err := Inspect(killed)
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond)
+	s.log.Log = log
+	require.NoError(t, s.close())
+	require.NoError(t, dir.Close())
+
+	first, _ := logOf(t, killed)
+	require.EqualValues(t, 8, first)
+	done, err := RecoverPeers(t.Context(), killed, p)
+	require.NoError(t, err)
+	require.EqualValues(t, 18, done.Counts.Jobs())
 }
 
 // A crash may come after each step that the disk keeps.

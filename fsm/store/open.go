@@ -38,7 +38,7 @@ func (d *Dir) Open(path string) (*Store, error) {
 	s := &Store{failed: make(chan struct{})}
 	o := d.options
 	once := sync.OnceFunc(func() { close(s.failed) })
-	o.OnFatal = func(err error) { once(); d.options.OnFatal(err) }
+	o.OnFatal = func(err error) { d.options.OnFatal(err); once() } // first the reason
 	p := o.pebble()
 	if err := checkMarker(d.options.FS, path); err != nil {
 		return nil, err
@@ -50,6 +50,9 @@ func (d *Dir) Open(path string) (*Store, error) {
 	p.FS = s.index
 	if s.DB, err = pebble.Open(path, p); err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", path, err)
+	}
+	if err := s.index.record(); err != nil { // Pebble has made a new manifest
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
