@@ -34,8 +34,8 @@ const (
 	trailingLow = 64 << 20
 )
 
-// A snapshot is taken after so many entries or bytes. Later entries are applied again
-// after a power failure.
+// A snapshot is taken after so many entries or bytes. Later entries may have to be applied
+// again after a crash.
 const (
 	snapshotEntries = 8192
 	snapshotBytes   = 256 << 20
@@ -90,8 +90,8 @@ func (s *Shard) makeRoom() {
 	}
 }
 
-// shorten takes a snapshot, which makes Raft drop the entries that need not stay. It costs
-// one sync.
+// shorten takes a snapshot, which makes Raft drop the entries that need not stay. It costs a
+// flush of the state.
 func (s *Shard) shorten() {
 	err := s.reloadRaft(func(c *raft.ReloadableConfig) {
 		c.TrailingLogs = max(min(c.TrailingLogs, s.stores.EntriesFor(trailingLow)), trailingFew)
