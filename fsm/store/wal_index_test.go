@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -143,10 +144,13 @@ func TestALogCutBetweenTwoBlocksIsRefused(t *testing.T) {
 func TestAStoreWithLogsIsWholeAfterACrashAtAnyMoment(t *testing.T) {
 	whole := storeWithLogs(t)
 	moments := 0
+	var one sync.Mutex // Pebble writes and removes files in goroutines of its own
 	crash := errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 			return nil
 		}
+		one.Lock()
+		defer one.Unlock()
 		moments++
 		after := whole.CrashClone(vfs.CrashCloneCfg{})
 		for range 2 { // opening removes logs too
