@@ -60,10 +60,9 @@ const (
 // operation, nil for a configuration or skipped entry. Without, results are not
 // built and the list is nil.
 //
-// It does not wait for the disk, because the Raft log is the write-ahead log; only the cluster's id
-// is flushed. Any error is fatal: the process must end,
-// because the state in memory may be ahead of the store. Every later call returns the same error.
-// One goroutine only.
+// It does not wait for the disk, because the Raft log is the write-ahead log; only the
+// cluster's id is flushed. Any error is fatal: the process must end, because the state in
+// memory may be ahead of the store. Every later call returns the same error. One goroutine only.
 func (m *Machine) Apply(entries []Entry, replies bool) ([][]*jobpb.Result, Changes, error) {
 	if m.broken != nil {
 		return nil, Changes{}, m.broken

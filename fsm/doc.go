@@ -190,8 +190,8 @@
 //
 // The Raft log is the write-ahead log. Every batch holds whole entries and the
 // index of the last one, and is committed without waiting for the disk; only the
-// cluster's id is flushed at once. After a crash the store holds the state at some earlier entry, and the index of that entry;
-// Raft applies the later ones again. MarkDurable waits until everything is on disk: after
+// cluster's id is flushed at once. After a crash the store holds the state at some
+// earlier entry, and the index of that entry; Raft applies the later ones again. MarkDurable waits until everything is on disk: after
 // it Raft may truncate its log. The store has no write-ahead log of its own, so after the
 // end of a process, unless Close returned, as after a power failure, it holds what its
 // memtables held when they were last flushed.

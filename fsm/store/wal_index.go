@@ -24,10 +24,10 @@ import (
 //
 // Pebble's manifest lists the tables, and Pebble assumes that it ends where it cannot be read: then
 // the newest tables would be missing. So the index also has the length and checksum of
-// the manifest as it was synced by the last Flush. The rest of the manifest may be lost as
+// the manifest as it was synced by Open and the last Flush. The rest of the manifest may be lost as
 // in a crash: the Raft log has what follows, and a store that lacks one of its tables does not open.
 //
-// A store that was received as a snapshot has no index before its first Flush.
+// A store that was received as a snapshot has no index before it is opened.
 
 // walIndexName is the index's file in a store's directory. Pebble ignores it.
 const walIndexName = "LOGS"
@@ -144,7 +144,6 @@ func (x *walIndex) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error
 		if err := x.markerMade(name); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		return f, nil
 	}
 	return f, nil
 }
