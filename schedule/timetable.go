@@ -43,7 +43,7 @@ func New(s *jobpb.Schedule, anchorMS int64) (*Timetable, error) {
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(interval))
 	if err != nil {
-		return nil, job.Invalid("spec", "is %.60q; behind @every it takes a length of time such as 90s or 1h30m", s.Spec)
+		return nil, job.Invalid("spec", "is %.60q; behind @every it takes a length of time such as 90s or 1h30m, of at most %d s", s.Spec, int64(job.MaxDelay.Seconds()))
 	}
 	if d < minEvery || d > job.MaxDelay || d%time.Millisecond != 0 {
 		return nil, job.Invalid("spec", "is %.60q; the interval must be between %s and %d s, in whole milliseconds", s.Spec, minEvery, int64(job.MaxDelay.Seconds()))

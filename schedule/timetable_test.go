@@ -107,6 +107,7 @@ func TestSpecsAndZonesThatAreRefused(t *testing.T) {
 		{"@sometimes", "UTC", "@sometimes"},
 		{"@every", "UTC", "behind @every"},
 		{"@every soon", "UTC", "behind @every"},
+		{"@every 10000000000h", "UTC", "of at most 1000000000 s"}, // more than time.Duration holds
 		{"@every 10ms", "UTC", "between 1s"},
 		{"@every -1h", "UTC", "between 1s"},
 		{"@every 1.0001s", "UTC", "whole milliseconds"},

@@ -106,5 +106,6 @@ func TestWhatPeersDoBetterIsNamed(t *testing.T) {
 	}
 	require.Equal(t, "| better than Tarry | Tarry | |\n|---|---|---|\n| put, connections: 64 | 1,000/s | Redis 2,000/s (2.0 times) |", r.faster())
 	require.Equal(t, " (1.5 times)", times(1.5))
+	require.Equal(t, " (over 100 times)", times(10_000))
 	require.Empty(t, times(math.Inf(1)), "a latency of zero")
 }

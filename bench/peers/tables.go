@@ -246,6 +246,9 @@ func times(better float64) string {
 	if math.IsInf(better, 0) {
 		return ""
 	}
+	if better > 100 {
+		return " (over 100 times)" // a queue that grows: the factor depends on how long it was measured
+	}
 	return fmt.Sprintf(" (%.1f times)", better)
 }
 
