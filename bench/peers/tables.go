@@ -36,7 +36,7 @@ func (r *results) tables() string {
 func (r *results) conditions() string {
 	s := r.Settings
 	text := fmt.Sprintf("%s, `%s`, Tarry at `%s`, on %s. Medians of %d rounds in shuffled order, %v a measurement (%v for lateness) after %v of warm-up. "+
-		"Load of the machine before it began (1, 5 and 15 minutes): %s.",
+		"Memory and disk: each system once. Load of the machine before it began (1, 5 and 15 minutes): %s.",
 		r.Date, r.Command, r.Revision, r.Machine, s.Rounds, s.Duration, 2*s.Duration, s.Warmup, r.Load)
 	for _, run := range r.Again {
 		text += " Measured again: " + run + "."
@@ -124,21 +124,22 @@ func (r *results) loadTable(workload, unit string, connections int) string {
 
 func (r *results) lateTable() string {
 	low, high := at("late", consumers, lowRate), at("late", consumers, highRate)
-	head := fmt.Sprintf("| lateness | %d due/s: p50 / p99 / max | %s due/s: p50 / p99 / max | p50 of the rounds at %[2]s | servers' processor time, a job at %[2]s |", lowRate, thousands(highRate))
+	head := fmt.Sprintf("| lateness | %d due/s: p50 / p99 / max | %s due/s: p50 / p99 / max | p50 of the rounds at %[2]s | jobs/s handed out at %[2]s | servers' processor time, a job at %[2]s |", lowRate, thousands(highRate))
 	return r.table(head, func(key string) (string, bool) {
 		s, ok := r.of(key, high, late50)
 		three := func(m func(point) bool) string {
-			return ms(r.median(key, m, late50)) + " / " + ms(r.median(key, m, late99)) + " / " + ms(r.median(key, m, lateMax)) + " ms"
+			latest, _ := r.of(key, m, lateMax)
+			return ms(r.median(key, m, late50)) + " / " + ms(r.median(key, m, late99)) + " / " + ms(latest.high) + " ms"
 		}
-		return fmt.Sprintf("%s | %s | %s – %s ms | %s µs", three(low), three(high), ms(s.low), ms(s.high), thousands(r.median(key, high, cpu))), ok
+		return fmt.Sprintf("%s | %s | %s – %s ms | %s | %s µs", three(low), three(high), ms(s.low), ms(s.high), thousands(r.median(key, high, rate)), thousands(r.median(key, high, cpu))), ok
 	})
 }
 
 func (r *results) consumerTable() string {
 	m := at("one-consumer", 1, highRate)
-	return r.table("| | jobs/s of one consumer | lateness p50 / p99 |", func(key string) (string, bool) {
+	return r.table("| | jobs/s of one consumer | lowest – highest round | lateness p50 / p99 |", func(key string) (string, bool) {
 		s, ok := r.of(key, m, rate)
-		return fmt.Sprintf("%s | %s / %s ms", thousands(s.median), ms(r.median(key, m, late50)), ms(r.median(key, m, late99))), ok
+		return fmt.Sprintf("%s | %s – %s | %s / %s ms", thousands(s.median), thousands(s.low), thousands(s.high), ms(r.median(key, m, late50)), ms(r.median(key, m, late99))), ok
 	})
 }
 
@@ -162,18 +163,27 @@ func disk(p point) float64 { return float64(p.Disk) }
 
 func (r *results) pendingTable() string {
 	counts := r.pendingCounts()
-	if len(counts) == 0 {
+	if len(counts) < 2 {
 		return "(not measured)"
 	}
-	most := counts[len(counts)-1]
+	most := float64(counts[len(counts)-1])
 	const mib = 1 << 20
-	head := fmt.Sprintf("| all processes together | memory without jobs | memory with %s pending jobs | more, a job | disk | disk, a job |", thousands(float64(most)))
+	head := "| all processes together | memory without jobs |"
+	for _, n := range counts[1:] {
+		head += fmt.Sprintf(" %s pending |", thousands(float64(n)))
+	}
+	head += fmt.Sprintf(" more, a job | disk without jobs | %s pending | more, a job |", thousands(most))
 	return r.table(head, func(key string) (string, bool) {
-		none, _ := r.of(key, pending(0), rss)
-		full, ok := r.of(key, pending(most), rss)
-		used := r.median(key, pending(most), disk)
-		return fmt.Sprintf("%s MiB | %s MiB | %s bytes | %s MiB | %s bytes", thousands(none.median/mib), thousands(full.median/mib),
-			thousands((full.median-none.median)/float64(most)), thousands(used/mib), thousands(used/float64(most))), ok
+		none, ok := r.of(key, pending(counts[0]), rss)
+		cells := thousands(none.median / mib)
+		var full spread
+		for _, n := range counts[1:] {
+			full, ok = r.of(key, pending(n), rss)
+			cells += " | " + thousands(full.median/mib)
+		}
+		empty, used := r.median(key, pending(counts[0]), disk), r.median(key, pending(int64(most)), disk)
+		return fmt.Sprintf("%s | %s bytes | %s | %s | %s bytes", cells, thousands((full.median-none.median)/most),
+			thousands(empty/mib), thousands(used/mib), thousands((used-empty)/most)), ok
 	})
 }
 
@@ -193,26 +203,38 @@ func (r *results) contests() []contest {
 	millis := func(v float64) string { return ms(v) + " ms" }
 	micros := func(v float64) string { return thousands(v) + " µs" }
 	var list []contest
+	latency := func(what string, match func(point) bool) {
+		list = append(list, contest{what + ", latency p50", match, p50, less, millis}, contest{what + ", latency p99", match, p99, less, millis})
+	}
 	for _, n := range connectionCounts {
 		list = append(list, contest{fmt.Sprintf("put, connections: %d", n), at("put", n, 0), rate, more, perSecond})
 	}
-	high := thousands(highRate)
-	list = append(list,
-		contest{"put, processor time", at("put", manyConnections, 0), cpu, less, micros},
-		contest{"put, reserve, delete", at("cycle", manyConnections, 0), rate, more, perSecond},
-		contest{"put, reserve, delete, processor time", at("cycle", manyConnections, 0), cpu, less, micros},
-		contest{"batches", at("batch", batchConnections, 0), rate, more, perSecond},
-		contest{fmt.Sprintf("lateness at %d due/s, p50", lowRate), at("late", consumers, lowRate), late50, less, millis},
-		contest{fmt.Sprintf("lateness at %d due/s, p99", lowRate), at("late", consumers, lowRate), late99, less, millis},
-		contest{"lateness at " + high + " due/s, p50", at("late", consumers, highRate), late50, less, millis},
-		contest{"lateness at " + high + " due/s, p99", at("late", consumers, highRate), late99, less, millis},
-		contest{"one consumer at " + high + " due/s, lateness p50", at("one-consumer", 1, highRate), late50, less, millis},
-	)
-	if counts := r.pendingCounts(); len(counts) > 0 {
-		most := counts[len(counts)-1]
-		mib := func(v float64) string { return thousands(v/(1<<20)) + " MiB" }
-		of := thousands(float64(most)) + " pending jobs"
-		list = append(list, contest{"memory with " + of, pending(most), rss, less, mib}, contest{"disk with " + of, pending(most), disk, less, mib})
+	one, cycles, batches := at("put", manyConnections, 0), at("cycle", manyConnections, 0), at("batch", batchConnections, 0)
+	latency(fmt.Sprintf("put, connections: %d", manyConnections), one)
+	list = append(list, contest{"put, processor time", one, cpu, less, micros},
+		contest{"put, reserve, delete", cycles, rate, more, perSecond})
+	latency("put, reserve, delete", cycles)
+	list = append(list, contest{"put, reserve, delete, processor time", cycles, cpu, less, micros},
+		contest{"batches", batches, rate, more, perSecond})
+	latency("batches", batches)
+	list = append(list, contest{"batches, processor time a job", batches, cpu, less, micros})
+	for _, n := range []int{lowRate, highRate} {
+		late, due := at("late", consumers, n), thousands(float64(n))+" due/s"
+		list = append(list, contest{"lateness at " + due + ", p50", late, late50, less, millis},
+			contest{"lateness at " + due + ", p99", late, late99, less, millis},
+			contest{"processor time a job at " + due, late, cpu, less, micros})
+	}
+	alone, high := at("one-consumer", 1, highRate), thousands(highRate)
+	list = append(list, contest{"one consumer at " + high + " due/s", alone, rate, more, perSecond},
+		contest{"one consumer at " + high + " due/s, lateness p50", alone, late50, less, millis},
+		contest{"one consumer at " + high + " due/s, lateness p99", alone, late99, less, millis})
+	mib := func(v float64) string { return thousands(v/(1<<20)) + " MiB" }
+	for _, n := range r.pendingCounts() {
+		list = append(list, contest{"memory with " + thousands(float64(n)) + " pending jobs", pending(n), rss, less, mib})
+	}
+	if counts := r.pendingCounts(); len(counts) > 1 {
+		n := counts[len(counts)-1]
+		list = append(list, contest{"disk with " + thousands(float64(n)) + " pending jobs", pending(n), disk, less, mib})
 	}
 	return list
 }
