@@ -76,7 +76,7 @@ test-all: test ## run the rest but make clients: all tests with real processes a
 	$(GO_TEST) -tags chaos,next ./job ./fsm
 	$(GO_TEST) -tags chaos ./cluster/statemachine
 	$(GO_TEST) ./cluster/powerloss -timeout 20m -powerloss.rounds 150 -powerloss.bolt 150
-	$(GO_TEST) -v -count=1 -timeout 15m -parallel 4 -skip '^(TestClientConformance(Tokens)?|$(CORE))$$' ./integration
+	$(GO_TEST) -v -count=1 -timeout 25m -parallel 4 -skip '^(TestClientConformance(Tokens)?|$(CORE))$$' ./integration
 
 clients: ## check the clients for Python, Node and PHP, and run the cases that the clients of all languages must pass
 	cd clients/python && mypy && PYTHONPATH=src python3 -m unittest discover -s tests -t .
