@@ -18,13 +18,13 @@ func TestPlans(t *testing.T) {
 		provide  need // GiB, GiB, MB/s
 		warnings int
 	}{
-		{load{0, 0, 0, 3}, need{381, 2176, 0, 0, 0}, need{1, 10, 0, 2, 0}, 0},
-		{load{1e6, 100, 200, 3}, need{381, 2484, 0, 0, 0}, need{1, 10, 10, 2, 1}, 0},
-		{load{10e6, 1000, 200, 3}, need{381, 5256, 0, 0.3, 0}, need{1, 20, 10, 2, 2}, 0},
-		{load{50e6, 2000, 1000, 3}, need{381, 55724, 6, 0.7, 4}, need{1, 120, 20, 2, 9}, 0},
-		{load{50e6, 2000, 1000, 5}, need{381, 55724, 6, 1.2, 8}, need{1, 120, 20, 2, 18}, 1},
-		{load{1e9, 10000, 100, 3}, need{2097, 214845, 5, 3.6, 3}, need{5, 430, 20, 4, 7}, 2},
-		{load{1e6, 100, 200, 1}, need{381, 2484, 0, 0, 0}, need{1, 10, 10, 2, 0}, 2},
+		{load{0, 0, 0, 3}, need{425, 2176, 0, 0, 0}, need{1, 10, 0, 2, 0}, 0},
+		{load{1e6, 100, 200, 3}, need{425, 2484, 0, 0, 0}, need{1, 10, 10, 2, 1}, 0},
+		{load{10e6, 1000, 200, 3}, need{425, 5256, 0, 0.3, 0}, need{1, 20, 10, 2, 2}, 0},
+		{load{50e6, 2000, 1000, 3}, need{425, 55724, 6, 0.7, 4}, need{1, 120, 20, 2, 9}, 0},
+		{load{50e6, 2000, 1000, 5}, need{425, 55724, 6, 1.2, 8}, need{1, 120, 20, 2, 18}, 1},
+		{load{1e9, 10000, 100, 3}, need{2141, 214845, 5, 3.6, 3}, need{5, 430, 20, 4, 7}, 2},
+		{load{1e6, 100, 200, 1}, need{425, 2484, 0, 0, 0}, need{1, 10, 10, 2, 0}, 2},
 	} {
 		t.Run(fmt.Sprint(c.load), func(t *testing.T) {
 			p := planFor(c.load)
@@ -66,7 +66,7 @@ func TestThePlanCommand(t *testing.T) {
 	s := newShell(t)
 	text := s.ok("plan", "--jobs", "50M", "--rate", "2k", "--body", "1k")
 	require.Contains(t, text, "3 nodes for 50000000 pending jobs with bodies of 1000 bytes, and 2000 a second")
-	require.Regexp(t, `(?m)^memory +381\.0 MiB +1\.0 GiB$`, text)
+	require.Regexp(t, `(?m)^memory +425\.0 MiB +1\.0 GiB$`, text)
 	require.NotContains(t, text, "note: ")
 	require.Contains(t, s.ok("plan", "--jobs", "200M"), "note: memory and disk are computed from a measurement with 100000000 pending jobs; nothing larger was measured")
 	var p capacity
