@@ -7,7 +7,6 @@ SEED    ?= 7
 ROUNDS  ?= 200
 NEW     ?= HEAD
 PEERS   ?=
-GO_TEST ?= go test
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
@@ -26,7 +25,7 @@ TestWindowIsTheHeadOfItsList|TestMemoryOfHostileLists|$\
 TestMembersThatExchangeAddressesKeepTheirVotes|TestThreeNodesMakeOneClusterInEveryStartOrder|$\
 TestMemberWithANewAddressKeepsItsVote|TestAMemberMayTakeTheAddressOfADeadOne)$$
 
-.PHONY: help build packages release release-check test-packages image test test-all clients fuzz hunt check vulncheck chaos chaos-short soak cluster cluster-down cluster-secure cluster-secure-down hello bench bench-peers pair proto screenshots clean
+.PHONY: help build packages release release-check test-packages image test core-tests flakes test-all clients fuzz hunt check vulncheck chaos chaos-short soak cluster cluster-down cluster-secure cluster-secure-down hello bench bench-peers pair proto screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,23 +65,29 @@ TestWipedNodeComesBackByItself|TestLifeOfABeanstalkdNode|TestBeanstalkdAndHTTPSe
 # Most tests wait for clusters more than they compute, so three packages, or four
 # tests of integration, run beside each other.
 test: ## run the product's tests, then three real nodes through kill -9; under five minutes on two cores
-	$(GO_TEST) -p 3 -parallel 4 ./...
-	TARRY_FAULT_SECONDS=15 $(GO_TEST) -v -count=1 -parallel 4 -run '^($(CORE))$$' ./integration
+	go test -p 3 -parallel 4 ./...
+	TARRY_FAULT_SECONDS=15 go test -v -count=1 -parallel 4 -run '^($(CORE))$$' ./integration
+
+core-tests: # for .ci/flakes
+	@echo '$(CORE)'
+
+flakes: ## run make test's packages again and again with 0.3, 1 and 2 cores, for HOURS (2) or ROUNDS, and print what ever failed (as root)
+	.ci/flakes
 
 test-all: test ## run the rest but make clients: all tests with real processes and containers, the fault harness's own, a build of the next release
-	$(GO_TEST) ./chaos/...
+	go test ./chaos/...
 	cd bench/peers && GOWORK=off go test -count=1 ./... # it reads docs, outside of its module
 	cd deploy/release && GOWORK=off go test -count=1 ./... # it reads deploy/package
-	$(GO_TEST) -tags chaos,next ./job ./fsm
-	$(GO_TEST) -tags chaos ./cluster/statemachine
-	$(GO_TEST) ./cluster/powerloss -timeout 20m -powerloss.rounds 150 -powerloss.bolt 150
-	$(GO_TEST) -v -count=1 -timeout 25m -parallel 4 -skip '^(TestClientConformance(Tokens)?|$(CORE))$$' ./integration
+	go test -tags chaos,next ./job ./fsm
+	go test -tags chaos ./cluster/statemachine
+	go test ./cluster/powerloss -timeout 20m -powerloss.rounds 150 -powerloss.bolt 150
+	go test -v -count=1 -timeout 25m -parallel 4 -skip '^(TestClientConformance(Tokens)?|$(CORE))$$' ./integration
 
 clients: ## check the clients for Python, Node and PHP, and run the cases that the clients of all languages must pass
 	cd clients/python && mypy && PYTHONPATH=src python3 -m unittest discover -s tests -t .
 	node --test clients/node/test/*.test.js
 	cd clients/php && phpunit --do-not-cache-result --bootstrap autoload.php tests
-	$(GO_TEST) -v -count=1 -timeout 20m -parallel 2 -run '^TestConformance|^TestClient(Conformance|Readmes)' ./integration
+	go test -v -count=1 -timeout 20m -parallel 2 -run '^TestConformance|^TestClient(Conformance|Readmes)' ./integration
 
 fuzz: ## fuzz every decoder for FUZZTIME (20s) each
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
@@ -102,7 +107,7 @@ check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vu
 	cd deploy/release && GOWORK=off go vet ./...
 	go vet -tags chaos,next $(ALL)
 	go tool staticcheck $(ALL)
-	CGO_ENABLED=1 $(GO_TEST) -race -short -timeout 10m -skip '$(RACE_SKIP)' $(RACE)
+	CGO_ENABLED=1 go test -race -short -timeout 10m -skip '$(RACE_SKIP)' $(RACE)
 	.ci/vulncheck
 
 vulncheck: ## govulncheck: known vulnerabilities in what the code uses (VULNDB= names another database, VULNCHECK=required fails without one)
