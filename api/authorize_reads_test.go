@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,11 +36,11 @@ func tenants(t *testing.T) *rig {
 	open := &rig{t: t, handler: New(Options{Queue: queue, Operator: closed.operator, Hosts: []string{"example.com"}})}
 	for _, topic := range []string{"a.1", "b.1", "a.2", "b.2"} {
 		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"job-`+topic+`","due_at":"2040-01-01T00:30:00Z","body":1}`)
-		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"dead-`+topic+`","body":1}`)
+		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"dead-`+topic+`","headers":{"order":"`+topic[:1]+`"},"body":1}`)
 		got := open.ok("/v1/reserve", `{"topics":["`+topic+`"]}`)
 		token := got["jobs"].([]any)[0].(map[string]any)["token"].(string)
 		open.ok("/v1/jobs/dead-"+topic+"/bury", `{"token":"`+token+`","reason":"broken"}`)
-		require.Equal(t, http.StatusOK, open.do(http.MethodPatch, "/v1/topics/"+topic+"/settings", `{"max_pending":100}`).Code)
+		require.Equal(t, http.StatusOK, open.do(http.MethodPatch, "/v1/topics/"+topic+"/settings", `{"max_pending":100,"index_headers":["order"]}`).Code)
 		w := open.do(http.MethodPut, "/v1/schedules/"+topic, `{"spec":"@daily","job":{"topic":"`+topic+`","body":1}}`)
 		require.Equal(t, http.StatusCreated, w.Code, w.Body)
 	}
@@ -100,5 +102,41 @@ func TestReadsShowWhatATokenMayRead(t *testing.T) {
 		}
 		w = r.as("all", c.method, c.path, c.body)
 		require.NotContains(t, []int{401, 403}, w.Code, "%s %s: %s", c.method, c.path, w.Body)
+	}
+}
+
+// A search by a token finds as many pages as there are jobs that it may read, and no cursor names
+// another job.
+func TestASearchShowsNothingOfJobsThatATokenMayNotRead(t *testing.T) {
+	r := tenants(t)
+	for query, jobs := range map[string]int{
+		"id_prefix=job-":                            2,
+		"id_prefix=job-b":                           0,
+		"id_prefix=d&state=dead":                    2,
+		"id_prefix=dead-b.&state=dead":              0,
+		"id_prefix=j&due_from=2039-01-01T00:00:00Z": 2,
+		"header.order=a":                            2,
+		"header.order=b":                            0,
+		"header.order=nothing":                      0,
+	} {
+		found, cursor := 0, ""
+		for {
+			w := r.as("a", "GET", "/v1/jobs?"+query+"&max=1&cursor="+cursor, "")
+			require.Equal(t, http.StatusOK, w.Code, "%s: %s", query, w.Body)
+			var page struct {
+				Jobs []struct{ Topic string }
+				Next string
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &page))
+			found += len(page.Jobs)
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+			require.Len(t, page.Jobs, 1, query)
+			b, err := base64.RawURLEncoding.DecodeString(cursor)
+			require.NoError(t, err)
+			require.NotContains(t, string(b), "b.", query)
+		}
+		require.Equal(t, jobs, found, query)
 	}
 }

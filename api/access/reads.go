@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -105,7 +107,7 @@ func (q *Queue) read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.Rea
 	if err != nil {
 		return nil, err
 	}
-	q.hide(ctx, a, readable)
+	q.hide(ctx, a)
 	return a, nil
 }
 
@@ -118,7 +120,7 @@ func (q *Queue) checkRead(ctx context.Context, r *jobpb.Read) error {
 	case *jobpb.Read_Topic:
 		topic = what.Topic
 	case *jobpb.Read_Jobs:
-		topic = what.Jobs.GetTopic() // without one, jobs are hidden one by one
+		topic = what.Jobs.GetTopic() // without one it is a search
 	case *jobpb.Read_Forecast:
 		topic, all = what.Forecast.GetTopic(), true
 	case *jobpb.Read_DeadReasons:
@@ -171,7 +173,7 @@ func (c *Checks) readable(ctx context.Context) func(topic string) bool {
 }
 
 // hide takes out of a result what the caller may not read.
-func (q *Queue) hide(ctx context.Context, a *jobpb.ReadResult, readable func(topic string) bool) {
+func (q *Queue) hide(ctx context.Context, a *jobpb.ReadResult) {
 	if a.Job != nil && q.checks.Allow(ctx, auth.Read, a.Job.Topic) != nil {
 		a.Job = nil
 	}
@@ -182,9 +184,6 @@ func (q *Queue) hide(ctx context.Context, a *jobpb.ReadResult, readable func(top
 		a.Schedule = nil
 	}
 	q.hideByID(ctx, a.ById)
-	if readable != nil && a.Jobs != nil {
-		a.Jobs.Jobs = slices.DeleteFunc(a.Jobs.Jobs, func(j *jobpb.Job) bool { return !readable(j.Topic) })
-	}
 }
 
 // hideByID is hide for jobs of which one that does not exist is empty.
@@ -223,6 +222,11 @@ func (q *Queue) readSome(ctx context.Context, r *jobpb.Read, stale bool, readabl
 		a, err = q.topics(ctx, what.ConfiguredTopics, stale, readable, func(p *jobpb.Page) *jobpb.Read {
 			return &jobpb.Read{What: &jobpb.Read_ConfiguredTopics{ConfiguredTopics: p}}
 		})
+	case *jobpb.Read_Jobs:
+		if what.Jobs.GetTopic() != "" {
+			return nil, false, nil // checkRead has allowed it
+		}
+		a, err = q.search(ctx, what.Jobs, stale, readable)
 	case *jobpb.Read_Schedules:
 		a, err = q.schedules(ctx, what.Schedules, stale, readable)
 	case *jobpb.Read_Totals:
@@ -257,6 +261,59 @@ func (q *Queue) topics(ctx context.Context, p *jobpb.Page, stale bool, readable 
 			return shown, nil
 		}
 	}
+}
+
+// searchPages bounds the pages that are read for one search. Each examines job.MaxListScan entries
+// at most.
+const searchPages = 50
+
+// search lists jobs of all topics for a caller that may not read all of them. The reply depends
+// only on jobs that the caller may read: it has a next page only if that has one of them, and
+// the mark of that page names one.
+func (q *Queue) search(ctx context.Context, query *jobpb.JobQuery, stale bool, readable func(topic string) bool) (*jobpb.ReadResult, error) {
+	found, size := &jobpb.JobPage{}, 0
+	page := proto.CloneOf(query)
+	for range searchPages {
+		a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Jobs{Jobs: page}}, stale)
+		if err != nil {
+			return nil, err
+		}
+		found.Incomplete = found.Incomplete || a.GetJobs().GetIncomplete()
+		for _, j := range a.GetJobs().GetJobs() {
+			if !readable(j.Topic) {
+				continue
+			}
+			if n := len(found.Jobs); n == int(query.GetMax()) || size >= job.MaxListBytes {
+				found.Next, err = q.markOf(ctx, query, found.Jobs[n-1], stale)
+				return &jobpb.ReadResult{Jobs: found}, err
+			}
+			found.Jobs = append(found.Jobs, j)
+			size += len(j.Body)
+		}
+		if page.After = a.GetJobs().GetNext(); page.After == nil {
+			return &jobpb.ReadResult{Jobs: found}, nil
+		}
+	}
+	return nil, job.Errorf(job.CodeOverloaded, "too many jobs of topics that you may not read match the search; name a topic, or a longer id_prefix")
+}
+
+// markOf returns the mark with which a search goes on behind a job.
+func (q *Queue) markOf(ctx context.Context, query *jobpb.JobQuery, j *jobpb.Job, stale bool) (*jobpb.JobMark, error) {
+	if !query.GetByHeader() {
+		return &jobpb.JobMark{Id: j.Id}, nil
+	}
+	a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Topic{Topic: j.Topic}}, stale)
+	if err != nil {
+		return nil, err
+	}
+	// Jobs are found by the first of the headers that their topic indexes.
+	indexed := a.GetTopic().GetSettings().GetIndexHeaders()
+	for _, h := range query.GetFilter().GetHeaders() {
+		if slices.Contains(indexed, h.Name) {
+			return &jobpb.JobMark{Header: h.Name, Seq: j.Seq}, nil
+		}
+	}
+	return nil, job.NotApplied("the headers that topic %.40q indexes have just changed; begin the search again", j.Topic)
 }
 
 // schedules is topics for schedules, of which a page may be short because they are large.
