@@ -46,6 +46,7 @@ var (
 	toAdd       = need{verbs: auth.Add}
 	toConsume   = need{verbs: auth.Consume}
 	toRead      = need{verbs: auth.Read}
+	toPreview   = need{verbs: auth.Read | auth.Manage}
 	toReadAll   = need{verbs: auth.Read, everywhere: true}
 	toManage    = need{verbs: auth.Manage}
 	toManageAll = need{verbs: auth.Manage, everywhere: true}

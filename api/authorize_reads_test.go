@@ -23,8 +23,8 @@ func (r *rig) as(id, method, path, body string) *httptest.ResponseRecorder {
 }
 
 // tenants is a queue with jobs of two tenants, of which the token a may read one, and the token
-// all both.
-func tenants(t *testing.T) *rig {
+// all both. Nothing is checked for calls of open.
+func tenants(t *testing.T) (closed, open *rig) {
 	s := auth.NewState(1, true, &jobpb.AuthSettings{Mode: enforce}, nil)
 	for id, topics := range map[string]string{"a": "a.*", "all": "*"} {
 		s = s.WithToken(s.Revision+1, auth.NewToken(&jobpb.Token{Id: id, Hash: secretFor(t, id).Hash(), Rules: []*jobpb.Rule{ruleOf(t, topics, "read manage add consume")}}))
@@ -32,8 +32,8 @@ func tenants(t *testing.T) *rig {
 	control := access.Open(access.Options{Source: fixed{s}})
 	t.Cleanup(control.Close)
 	var queue Queue
-	closed := newRig(t, func(o *Options) { o.Access, queue = control, o.Queue })
-	open := &rig{t: t, handler: New(Options{Queue: queue, Operator: closed.operator, Hosts: []string{"example.com"}})}
+	closed = newRig(t, func(o *Options) { o.Access, queue = control, o.Queue })
+	open = &rig{t: t, handler: New(Options{Queue: queue, Operator: closed.operator, Hosts: []string{"example.com"}})}
 	for _, topic := range []string{"a.1", "b.1", "a.2", "b.2"} {
 		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"job-`+topic+`","due_at":"2040-01-01T00:30:00Z","body":1}`)
 		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"dead-`+topic+`","headers":{"order":"`+topic[:1]+`"},"body":1}`)
@@ -44,12 +44,30 @@ func tenants(t *testing.T) *rig {
 		w := open.do(http.MethodPut, "/v1/schedules/"+topic, `{"spec":"@daily","job":{"topic":"`+topic+`","body":1}}`)
 		require.Equal(t, http.StatusCreated, w.Code, w.Body)
 	}
-	return closed
+	return closed, open
+}
+
+// A namespace shows what all of its topics hold, so a token sees it only if it may read all of them.
+func TestATokenSeesTheNamespacesOfWhichItMayReadEveryTopic(t *testing.T) {
+	r, open := tenants(t)
+	for prefix, status := range map[string]int{"a": http.StatusNotFound, "a.": http.StatusOK, "a.1": http.StatusOK, "b.": http.StatusNotFound} {
+		w := open.do(http.MethodPut, "/v1/namespaces/n", `{"topic_prefix":"`+prefix+`"}`)
+		require.Less(t, w.Code, 300, "%s: %s", prefix, w.Body)
+		require.Equal(t, status, r.as("a", "GET", "/v1/namespaces/n", "").Code, prefix)
+		require.Equal(t, http.StatusOK, r.as("all", "GET", "/v1/namespaces/n", "").Code, prefix)
+		require.Equal(t, http.StatusOK, open.do(http.MethodDelete, "/v1/namespaces/n", "").Code)
+	}
+}
+
+func TestAPreviewNeedsAToken(t *testing.T) {
+	r, _ := tenants(t)
+	require.Equal(t, http.StatusUnauthorized, r.do(http.MethodPost, "/v1/schedules/preview", `{"spec":"@daily"}`).Code)
+	require.Equal(t, http.StatusOK, r.as("a", "POST", "/v1/schedules/preview", `{"spec":"@daily"}`).Code)
 }
 
 // A token sees only what it may read, wherever it looks.
 func TestReadsShowWhatATokenMayRead(t *testing.T) {
-	r := tenants(t)
+	r, _ := tenants(t)
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -108,7 +126,7 @@ func TestReadsShowWhatATokenMayRead(t *testing.T) {
 // A search by a token finds as many pages as there are jobs that it may read, and no cursor names
 // another job.
 func TestASearchShowsNothingOfJobsThatATokenMayNotRead(t *testing.T) {
-	r := tenants(t)
+	r, _ := tenants(t)
 	for query, jobs := range map[string]int{
 		"id_prefix=job-":                            2,
 		"id_prefix=job-b":                           0,

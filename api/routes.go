@@ -167,7 +167,7 @@ func (s *server) topicRoutes() []route {
 func (s *server) scheduleRoutes() []route {
 	return []route{
 		{path: "/v1/schedules", methods: get(toRead, s.schedules, "cursor", "after", "max", "consistency")},
-		{path: "/v1/schedules/preview", methods: post(forCallers, s.previewSpec)},
+		{path: "/v1/schedules/preview", methods: post(toPreview, s.previewSpec)},
 		{path: "/v1/schedules/{name}", methods: managing(methods{
 			http.MethodGet: on(toRead, s.getSchedule, "consistency"), http.MethodPut: with(toManage, s.putSchedule, "if_revision"), http.MethodDelete: on(toManage, s.deleteSchedule, "if_revision"),
 		})},

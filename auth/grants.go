@@ -128,10 +128,18 @@ func (g *Grants) On(topic string) Verbs {
 	if g == nil {
 		return 0
 	}
-	verbs := g.all | g.exact[topic]
+	return g.OnPrefix(topic) | g.exact[topic]
+}
+
+// OnPrefix returns the verbs that are allowed on every topic that begins with prefix.
+func (g *Grants) OnPrefix(prefix string) Verbs {
+	if g == nil {
+		return 0
+	}
+	verbs := g.all
 	for _, n := range g.lengths {
-		if n <= len(topic) {
-			verbs |= g.prefixes[topic[:n]]
+		if n <= len(prefix) {
+			verbs |= g.prefixes[prefix[:n]]
 		}
 	}
 	return verbs

@@ -43,6 +43,10 @@ func TestGrants(t *testing.T) {
 		require.False(t, g.Allow(c.verbs|Push, c.topic), c.topic)
 		require.False(t, g.Allow(Operate, c.topic))
 	}
+	require.Equal(t, Read, g.OnPrefix("bill"))
+	require.Zero(t, g.OnPrefix("bil"))
+	require.Zero(t, g.OnPrefix("mail"), "the rule is for the topic mail alone")
+	require.Equal(t, Add|Consume|Read, g.OnPrefix("billing.invoices"))
 	require.True(t, g.AllowOnAny(Manage))
 	require.True(t, g.AllowOnAny(Observe))
 	require.False(t, g.AllowOnAny(Push))

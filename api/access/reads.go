@@ -141,32 +141,39 @@ func (q *Queue) checkRead(ctx context.Context, r *jobpb.Read) error {
 	return nil
 }
 
-// readNamespaces shows who may observe the cluster all namespaces, and others those whose topics
-// they may read.
+// readNamespaces shows who may observe the cluster all namespaces, and others those of which they
+// may read every topic.
 func (q *Queue) readNamespaces(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
 	a, err := q.queue.Read(ctx, r, stale)
 	if err != nil {
 		return nil, err
 	}
-	readable := q.checks.readable(ctx)
-	if readable == nil || q.checks.source.Auth().Check(auth.FromContext(ctx), now(), auth.Observe, "") == auth.Allowed {
+	g, all := q.checks.grants(ctx)
+	if all || q.checks.source.Auth().Check(auth.FromContext(ctx), now(), auth.Observe, "") == auth.Allowed {
 		return a, nil
 	}
-	a.Namespaces = slices.DeleteFunc(a.Namespaces, func(n *jobpb.NamespaceUse) bool { return !readable(n.Namespace.GetTopicPrefix()) })
+	a.Namespaces = slices.DeleteFunc(a.Namespaces, func(n *jobpb.NamespaceUse) bool { return g.OnPrefix(n.Namespace.GetTopicPrefix())&auth.Read == 0 })
 	return a, nil
+}
+
+// grants returns what a caller may do who may not read all topics; all reports whether it may, or
+// nothing is enforced.
+func (c *Checks) grants(ctx context.Context) (g *auth.Grants, all bool) {
+	s, p := c.source.Auth(), auth.FromContext(ctx)
+	if s.Mode() != jobpb.AuthMode_AUTH_ENFORCE || p.IsSystem() {
+		return nil, true
+	}
+	g, d := s.GrantsOf(p, now())
+	if d != auth.Allowed {
+		return nil, false
+	}
+	return g, g.AllowOnAll(auth.Read)
 }
 
 // readable returns which topics the caller may read; nil: all, or nothing is enforced.
 func (c *Checks) readable(ctx context.Context) func(topic string) bool {
-	s, p := c.source.Auth(), auth.FromContext(ctx)
-	if s.Mode() != jobpb.AuthMode_AUTH_ENFORCE || p.IsSystem() {
-		return nil
-	}
-	g, d := s.GrantsOf(p, now())
-	switch {
-	case d != auth.Allowed:
-		return func(string) bool { return false }
-	case g.AllowOnAll(auth.Read):
+	g, all := c.grants(ctx)
+	if all {
 		return nil
 	}
 	return func(topic string) bool { return g.On(topic)&auth.Read != 0 }
