@@ -23,8 +23,8 @@ const (
 )
 
 // Client makes calls to one server over one connection. It connects with the first call,
-// and again after a failure. It implements grpc.ClientConnInterface; it takes no call
-// options.
+// and again after a failure. It implements grpc.ClientConnInterface. The only call option is
+// Late.
 type Client struct {
 	dial   func(context.Context) (net.Conn, error)
 	ctx    context.Context // ends with Close
@@ -47,14 +47,15 @@ func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
 }
 
 // Invoke implements grpc.ClientConnInterface. It blocks until the reply, the failure of
-// the connection or the end of ctx. Without a reply the error is a *LostError. args must
-// not be changed afterwards.
-func (c *Client) Invoke(ctx context.Context, method string, args, result any, _ ...grpc.CallOption) error {
+// the connection or the end of ctx; a reply that has arrived wins. Without a reply the error is a
+// *LostError. args must not be changed afterwards.
+func (c *Client) Invoke(ctx context.Context, method string, args, result any, opts ...grpc.CallOption) error {
 	s, err := c.connected(ctx)
 	if err != nil {
 		return err
 	}
-	x := &call{reply: make(chan reply, 1)}
+	x := newCall()
+	x.late = lateOf(opts)
 	id, err := s.begin(x)
 	if err != nil {
 		return err
@@ -63,29 +64,31 @@ func (c *Client) Invoke(ctx context.Context, method string, args, result any, _ 
 		s.forget(id)
 		return lost(false, codes.Unavailable, err)
 	}
+	var r reply
 	select {
-	case r := <-x.reply:
-		if r.err != nil {
-			return r.err
-		}
-		if err := decode(r.payload, result); err != nil {
-			return lost(true, codes.Unavailable, fmt.Errorf("the reply cannot be read: %w", err))
-		}
-		return nil
+	case r = <-x.reply:
 	case <-ctx.Done():
-		return &LostError{Status: status.FromContextError(ctx.Err()), Sent: s.abandon(id, x)}
+		r = s.giveUp(id, x, ctx.Err())
 	}
+	if r.err != nil {
+		return r.err
+	}
+	if err := decode(r.payload, result); err != nil {
+		return lost(true, codes.Unavailable, fmt.Errorf("the reply cannot be read: %w", err))
+	}
+	return nil
 }
 
 // NewStream implements grpc.ClientConnInterface. The stream ends with ctx, which must be
 // ended. Its messages must not be changed after they were sent.
-func (c *Client) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *Client) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := c.connected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stream := &clientStream{ctx: ctx, session: s, inbox: make(chan []byte, inboxSize), over: make(chan struct{})}
-	x := &call{stream: stream}
+	late := lateOf(opts)
+	stream := &clientStream{ctx: ctx, session: s, inbox: make(chan []byte, inboxSize), over: make(chan struct{}), late: late}
+	x := &call{stream: stream, late: late}
 	if stream.id, err = s.begin(x); err != nil {
 		return nil, err
 	}
@@ -194,12 +197,17 @@ func (s *session) run() {
 	})
 	s.close(s.read())
 	writing.Wait()
+	s.fail(s.err)
+}
+
+// fail fails all calls, and refuses further ones.
+func (s *session) fail(why error) {
 	s.calling.Lock()
-	left := s.calls
+	all := s.calls
 	s.calls = nil
 	s.calling.Unlock()
-	for _, x := range left {
-		x.fail(codes.Unavailable, s.err)
+	for _, x := range all {
+		x.fail(codes.Unavailable, why)
 	}
 }
 
@@ -226,7 +234,7 @@ func (s *session) handle(h head, payload []byte) error {
 	switch h.kind {
 	case kindReply, kindEnd:
 		if x := s.forget(h.exchange); x != nil {
-			finish(x, h.kind, payload)
+			x.finish(h.kind, payload)
 		}
 	case kindMessage:
 		s.calling.Lock()
@@ -242,23 +250,6 @@ func (s *session) handle(h head, payload []byte) error {
 		return fmt.Errorf("the called node began an exchange of kind %d", h.kind)
 	}
 	return nil
-}
-
-// finish ends an exchange as the other end says.
-func finish(x *call, k kind, payload []byte) {
-	x.end()
-	var err error
-	if k == kindEnd {
-		err = statusError(payload)
-	}
-	switch {
-	case x.stream != nil:
-		x.stream.finish(err)
-	case k == kindEnd && err == nil:
-		x.answer(reply{err: lost(true, codes.Unavailable, errors.New("the call ended without a reply"))})
-	default:
-		x.answer(reply{payload: payload, err: err})
-	}
 }
 
 // begin registers an exchange and returns its number.
@@ -285,12 +276,30 @@ func (s *session) forget(id uint64) *call {
 	return x
 }
 
-// abandon ends an exchange that nobody waits for any more, and returns whether it may
-// have been sent.
-func (s *session) abandon(id uint64, x *call) (sent bool) {
-	there := s.forget(id) != nil
-	if sent = x.end(); sent && there {
+// giveUp ends a call whose context has ended, and returns what it ended with.
+func (s *session) giveUp(id uint64, x *call, why error) reply {
+	there, sent := s.abandon(id, x)
+	if !there {
+		return <-x.reply // who removed it is about to deliver what it ended with
+	}
+	return reply{err: &LostError{Status: status.FromContextError(why), Sent: sent}}
+}
+
+// abandon ends an exchange that nobody waits for any more. It returns whether the exchange had
+// not ended, and whether it may have been sent. One with a function for what comes late is kept
+// until the other end has ended it, which the cancellation makes it do.
+func (s *session) abandon(id uint64, x *call) (there, sent bool) {
+	s.calling.Lock()
+	_, there = s.calls[id]
+	sent = !x.withdraw()
+	if there && sent && x.late != nil {
+		x.left = true
+	} else {
+		delete(s.calls, id)
+	}
+	s.calling.Unlock()
+	if sent && there {
 		_ = s.put(outgoing{exchange: id, kind: kindCancel}) // a closed connection cancels it too
 	}
-	return sent
+	return there, sent
 }

@@ -22,6 +22,7 @@ type clientStream struct {
 	session *session
 	id      uint64
 	inbox   chan []byte
+	late    func([]byte)  // of Late; nil: none
 	over    chan struct{} // closed by finish
 
 	once sync.Once
@@ -67,6 +68,23 @@ func (s *clientStream) deliver(payload []byte) {
 	select {
 	case s.inbox <- payload:
 	case <-s.over:
+		if s.late != nil {
+			s.late(payload)
+		}
+		return
+	}
+	select {
+	case <-s.over:
+	default:
+		return
+	}
+	// The receiver may have found the inbox empty already, and receives no more.
+	select {
+	case payload := <-s.inbox:
+		if s.late != nil {
+			s.late(payload)
+		}
+	default:
 	}
 }
 

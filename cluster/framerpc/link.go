@@ -21,7 +21,10 @@ const (
 	keptBuffer = 256 << 10
 )
 
-var errClosed = errors.New("the connection was closed")
+var (
+	errClosed  = errors.New("the connection was closed")
+	errNoReply = errors.New("the call ended without a reply")
+)
 
 // link is one end of a connection: the queue of what is to be written, and its writer.
 type link struct {
