@@ -243,8 +243,8 @@ func TestAClockThatRanAwayIsSetBack(t *testing.T) {
 	s.all.Store(int64(day))
 	s.eventually(func() bool { return time.Until(s.nodes[s.leader()].shard.Now()) > day-time.Minute }, "the queue's clock runs away")
 	do(t, n, add("meanwhile", "t", time.Hour), add("held", "u", 0))
-	require.Len(t, reserveOne(t, n, 10*time.Second, "u"), 1)
-	due := reserveOne(t, n, 10*time.Second, "t")
+	require.Len(t, reserveOne(t, n, patience, "u"), 1)
+	due := reserveOne(t, n, patience, "t")
 	require.Len(t, due, 1, "it came early")
 	require.Equal(t, "before", due[0].Id)
 

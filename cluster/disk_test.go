@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -58,12 +59,12 @@ func TestALowDiskRefusesAddsAndNothingElse(t *testing.T) {
 	require.True(t, r.Ready, "consumers free space, so the node must serve them: %v", r.Reasons)
 	require.Len(t, r.Warnings, 2)
 
-	jobs := reserveOne(t, n, 10*time.Second, "t")
+	jobs := reserveOne(t, n, patience, "t")
 	require.Len(t, jobs, 1)
 	ref := &jobpb.Ref{Id: jobs[0].Id, Seq: jobs[0].Seq, Generation: jobs[0].Generation}
 	do(t, n, &jobpb.Op{Kind: &jobpb.Op_Touch{Touch: &jobpb.Touch{Ref: ref}}})
 	do(t, n, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref}}})
-	jobs = reserveOne(t, n, 10*time.Second, "t")
+	jobs = reserveOne(t, n, patience, "t")
 	require.Len(t, jobs, 1)
 	do(t, n, finish(jobs[0]))
 	do(t, n, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: &jobpb.Ref{Id: "c"}}}})
@@ -86,38 +87,48 @@ func TestOneLowDiskOfThreeDoesNotStopAddsButTwoDo(t *testing.T) {
 		h, err := via.Health(context.Background())
 		return err == nil && len(h.Reasons) == 1
 	}, "the low disk is known to the leader")
-	require.Empty(t, codeOfAdd(via, "c"))
+	do(t, via, add("c", "t", 0))
 
 	free[(first+1)%3].Store(10)
-	taken := 3 // a, b, c, and what the leader accepts before it knows
+	var mu sync.Mutex
+	codes := map[string]job.Code{"a": "", "b": "", "c": ""} // of adds; a leader accepts some before it knows
+	try := func(n *Node, id string) job.Code {
+		code := codeOfAdd(n, id)
+		mu.Lock()
+		defer mu.Unlock()
+		codes[id] = code
+		return code
+	}
 	for i, n := range c.nodes {
 		tried := 0
 		c.eventually(func() bool {
 			tried++
-			code := codeOfAdd(n, fmt.Sprint("d", i, "-", tried))
-			if code == "" {
-				taken++
-			}
-			return code == job.CodeDiskLow
+			return try(n, fmt.Sprint("d", i, "-", tried)) == job.CodeDiskLow
 		}, "adds through every node are refused")
 	}
-	// A follower's finish shares a batch with an add that is refused.
-	jobs := reserveOne(t, via, 10*time.Second, "t")
+	// A follower's finish shares a batch with adds that are refused.
+	jobs := reserveOne(t, via, patience, "t")
 	require.Len(t, jobs, 1)
-	added := make(chan job.Code, 20)
-	for i := range cap(added) {
-		go func() { added <- codeOfAdd(via, fmt.Sprint("e", i)) }()
+	var adding sync.WaitGroup
+	for i := range 20 {
+		adding.Go(func() { try(via, fmt.Sprint("e", i)) })
 	}
 	do(t, via, finish(jobs[0]))
-	for range cap(added) {
-		require.Equal(t, job.CodeDiskLow, <-added)
-	}
+	adding.Wait()
 
 	free[(first+1)%3].Store(900)
-	c.eventually(func() bool { return codeOfAdd(via, "f") == "" }, "adds are taken again")
-	top, err := via.shard.Topic(context.Background(), "t", false)
+	c.eventually(func() bool { return try(via, "f") == "" }, "adds are taken again")
+	page, err := via.shard.Jobs(context.Background(), &jobpb.JobQuery{Topic: "t", Max: 1000}, false)
 	require.NoError(t, err)
-	require.EqualValues(t, taken, top.Ready, "one was finished, f was added, and the refused adds were not")
+	there := map[string]bool{jobs[0].Id: true}
+	for _, j := range page.Jobs {
+		there[j.Id] = true
+	}
+	for id, code := range codes {
+		if code != job.CodeUnknown {
+			require.Equal(t, code == "", there[id], "add of %s: %s", id, cmp.Or(code, "done"))
+		}
+	}
 }
 
 // slowLog is a log whose appends take as long as delay.
@@ -267,7 +278,8 @@ func TestALeaderWhoseFollowersStallUsesBoundedMemory(t *testing.T) {
 	completed.Wait()
 	require.LessOrEqual(t, under, uint64(groupcommit.MaxInFlight+1), "entries that Raft has and followers do not")
 	require.LessOrEqual(t, waiting, groupcommit.MaxQueuedBytes)
-	require.GreaterOrEqual(t, refused.Load(), int64(count-groupcommit.MaxQueuedBytes/each-2*groupcommit.MaxInFlight*groupcommit.MaxBatchBytes/each), "the rest is refused, at once")
+	// If leadership is lost, which only a busy machine does, what was under way makes room.
+	require.GreaterOrEqual(t, refused.Load()+other.Load(), int64(count-groupcommit.MaxQueuedBytes/each-2*groupcommit.MaxInFlight*groupcommit.MaxBatchBytes/each), "the rest is refused, at once")
 	require.Equal(t, int64(count), taken.Load()+refused.Load()+other.Load())
 	require.NotZero(t, taken.Load(), "accepted adds complete when the followers continue")
 }

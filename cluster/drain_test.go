@@ -16,7 +16,7 @@ import (
 // drain drains a node. One attempt may fail, for example while there is no leader.
 func (c *testCluster) drain(n *Node) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool { return n.SetDrained(c.t.Context(), true) == nil }, 2*time.Minute, 10*time.Millisecond, n.cfg.NodeID+" is drained")
+	c.eventually(func() bool { return n.SetDrained(c.t.Context(), true) == nil }, n.cfg.NodeID+" is drained")
 }
 
 func TestAnOperatorDrainsANodeAndEndsThat(t *testing.T) {
@@ -95,7 +95,7 @@ func TestADrainedNodeGivesTheLeadershipAwayThatItGets(t *testing.T) {
 	}
 	// As if it were elected while it is drained: it leads when the flag is set. On a busy
 	// machine it may have lost the leadership by then.
-	require.Eventually(t, func() bool {
+	c.eventually(func() bool {
 		if gaveAway() {
 			return true
 		}
@@ -107,7 +107,7 @@ func TestADrainedNodeGivesTheLeadershipAwayThatItGets(t *testing.T) {
 			_ = c.nodes[at].TransferLeadership(t.Context(), drained.cfg.NodeID)
 		}
 		return false
-	}, 2*time.Minute, 10*time.Millisecond, "it gives leadership away")
+	}, "it gives leadership away")
 	c.eventually(func() bool { at := c.established(); return at >= 0 && at != l }, "another node leads")
 }
 

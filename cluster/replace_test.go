@@ -99,7 +99,7 @@ func TestABackupReplacesTheStateOfARunningCluster(t *testing.T) {
 			via := c.nodes[(c.leader()+1)%3]
 			got := map[string]bool{}
 			for range 2 {
-				for _, j := range reserveOne(t, via, 10*time.Second, "t") {
+				for _, j := range reserveOne(t, via, patience, "t") {
 					got[j.Id] = true
 					do(t, via, finish(j))
 				}
@@ -114,7 +114,7 @@ func TestABackupReplacesTheStateOfARunningCluster(t *testing.T) {
 			for i := range c.nodes {
 				c.start(i)
 			}
-			require.Len(t, reserveOne(t, c.nodes[c.leader()], 10*time.Second, "t"), 1)
+			require.Len(t, reserveOne(t, c.nodes[c.leader()], patience, "t"), 1)
 			c.requireEqualStates()
 		})
 	}

@@ -1,7 +1,11 @@
 package leaderprobe
 
 import (
+	"context"
+	"log/slog"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +79,50 @@ func TestAFollowerWaitsForAnElectionUnderWay(t *testing.T) {
 				require.Equal(t, test.after, e.since())
 			})
 		})
+	}
+}
+
+// pair is a group of a leader and the follower that probes it.
+type pair struct {
+	Raft
+	raft.ConfigurationFuture
+	leader raft.ServerAddress
+	stood  atomic.Int64 // elections of the follower
+}
+
+func (*pair) Error() error                                        { return nil }
+func (*pair) State() raft.RaftState                               { return raft.Follower }
+func (*pair) CurrentTerm() uint64                                 { return 7 }
+func (p *pair) LeaderWithID() (raft.ServerAddress, raft.ServerID) { return p.leader, "leader" }
+func (p *pair) GetConfiguration() raft.ConfigurationFuture        { return p }
+func (*pair) LocalAddr() raft.ServerAddress                       { return "follower" }
+
+func (*pair) Configuration() raft.Configuration {
+	return raft.Configuration{Servers: []raft.Server{{ID: "leader"}, {ID: "follower"}}}
+}
+
+func (p *pair) TimeoutNow(raft.ServerID, raft.ServerAddress, *raft.TimeoutNowRequest, *raft.TimeoutNowResponse) error {
+	p.stood.Add(1)
+	return nil
+}
+
+func TestALostConnectionDeposesALeaderOnlyIfItsProcessHasEnded(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	group := &pair{leader: raft.ServerAddress(l.Addr().String())}
+	f := &follower{Config: Config{ServerID: "follower", Logger: slog.New(slog.DiscardHandler)}, raft: group, transport: group}
+	lost := make(chan struct{}) // a send returns once what came before is handled
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { f.watchConnections(ctx, lost) })
+	defer func() { cancel(); watching.Wait() }()
+	for range 3 {
+		lost <- struct{}{}
+	}
+	require.Zero(t, group.stood.Load(), "its port accepts connections")
+	require.NoError(t, l.Close())
+	for group.stood.Load() == 0 {
+		lost <- struct{}{}
 	}
 }
 
