@@ -22,6 +22,7 @@
 //	database.go            the open store and the views that read from it
 //	snapshot.go            Stream, Receive, Install: a whole state to and from another node
 //	new_cluster.go         EnterCluster: a restored state, or that of the last node
+//	check_dir.go           CheckDir: all of a state on disk that nothing uses, without a change to it
 //	replace.go             Stage and Replace: a backup takes the place of the live state
 //	version.go             the cluster version, and raising it
 //	version_next.go        what the next release adds, in builds for tests of upgrades

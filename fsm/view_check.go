@@ -15,8 +15,8 @@ import (
 // topics, not with the jobs.
 func (v *View) Check() error { return v.CheckWith(nil) }
 
-// CheckWith is Check that tells now and then, unless looked is nil, how many records it has looked
-// at.
+// CheckWith is Check that calls looked, unless that is nil, with the number of records that it has
+// looked at, now and then and at its end.
 func (v *View) CheckWith(looked func(records uint64)) error {
 	return v.read(func(r pebble.Reader) (err error) {
 		m, err := readMeta(r)
@@ -37,6 +37,9 @@ func (v *View) CheckWith(looked func(records uint64)) error {
 			if err != nil {
 				return fmt.Errorf("the state is inconsistent: %w", err)
 			}
+		}
+		if looked != nil {
+			looked(c.records)
 		}
 		return nil
 	})

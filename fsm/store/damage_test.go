@@ -3,6 +3,7 @@ package store
 import (
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,4 +93,42 @@ func TestAStoreWithoutItsMarkerIsRefused(t *testing.T) {
 	db, err = open(o)
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
+}
+
+// Pebble crashes when it reads a table by the version of another format.
+func TestATableWithADamagedEndIsReportedAsDamage(t *testing.T) {
+	fsys := vfs.NewMem()
+	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
+	var damage error
+	o := Options{FS: fsys, OnFatal: func(err error) { damage = err }}
+	db, err := open(o)
+	require.NoError(t, err)
+	require.NoError(t, db.Set([]byte("a"), []byte("x"), pebble.NoSync))
+	require.NoError(t, db.Flush())
+	require.NoError(t, db.Close())
+	names, err := fsys.List(testDir)
+	require.NoError(t, err)
+	at := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".sst") })
+	table := path.Join(testDir, names[at])
+	whole := read(t, fsys, table)
+	require.Equal(t, tableEnd(), string(whole[len(whole)-len(tableEnd()):]))
+	d := &Dir{path: testDir, options: o.withDefaults()}
+	for i := range 8 * len(tableEnd()) {
+		bad := slices.Clone(whole)
+		bad[len(bad)-1-i/8] ^= 1 << (i % 8)
+		write(t, fsys, table, bad)
+		damage = nil
+		db, err := open(o)
+		require.NoError(t, err)
+		_, _, err = db.Get([]byte("a"))
+		require.True(t, Damaged(err), "%v", err)
+		require.NoError(t, db.Close())
+		require.True(t, Damaged(damage), "%v", damage)
+		require.Contains(t, damage.Error(), names[at])
+		err = d.Inspect(testDir, func(db *pebble.DB) error {
+			_, _, err := db.Get([]byte("a"))
+			return err
+		})
+		require.True(t, Damaged(err), "%v", err)
+	}
 }

@@ -87,15 +87,12 @@ func currentGeneration(fsys vfs.FS, dir string) (name string, err error) {
 	if err := durable.MkdirAll(fsys, dir); err != nil {
 		return "", fmt.Errorf("state directory: %w", err)
 	}
-	name, err = readCurrent(fsys, dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	name, err = liveGeneration(fsys, dir)
+	if err == nil && name == "" {
 		name, err = firstGeneration(fsys, dir)
 	}
 	if err != nil {
 		return "", err
-	}
-	if _, err := fsys.Stat(fsys.PathJoin(dir, name)); err != nil {
-		return "", fmt.Errorf("%s in %s names the generation %s, which cannot be read: %w", currentName, dir, name, err)
 	}
 	// CURRENT may come from a process that ended because its sync had failed. Then the disk may
 	// still have the one before, and no later sync changes that.
@@ -105,11 +102,38 @@ func currentGeneration(fsys vfs.FS, dir string) (name string, err error) {
 	return name, removeLeftovers(fsys, dir, name)
 }
 
+// liveGeneration returns the generation that CURRENT names; empty if there is no CURRENT.
+func liveGeneration(fsys vfs.FS, dir string) (string, error) {
+	name, err := readCurrent(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := fsys.Stat(fsys.PathJoin(dir, name)); err != nil {
+		return "", fmt.Errorf("%s in %s names the generation %s, which cannot be read: %w", currentName, dir, name, err)
+	}
+	return name, nil
+}
+
 // firstGeneration makes an empty generation and makes it the live one.
 func firstGeneration(fsys vfs.FS, dir string) (string, error) {
+	if err := checkNoData(fsys, dir); err != nil {
+		return "", err
+	}
+	name := generationOf(1)
+	if err := fsys.MkdirAll(fsys.PathJoin(dir, name), 0o700); err != nil {
+		return "", fmt.Errorf("make the first generation: %w", err)
+	}
+	return name, writeCurrent(fsys, dir, name)
+}
+
+// checkNoData returns an error if a directory without CURRENT has generations with data.
+func checkNoData(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
-		return "", fmt.Errorf("state directory: %w", err)
+		return fmt.Errorf("state directory: %w", err)
 	}
 	for _, n := range names {
 		if !generationName.MatchString(n) {
@@ -117,17 +141,13 @@ func firstGeneration(fsys vfs.FS, dir string) (string, error) {
 		}
 		files, err := fsys.List(fsys.PathJoin(dir, n))
 		if err != nil {
-			return "", fmt.Errorf("state directory: %w", err)
+			return fmt.Errorf("state directory: %w", err)
 		}
 		if len(files) > 0 {
-			return "", fmt.Errorf("%s is missing in %s, but %s holds data: which state is the live one is lost", currentName, dir, n)
+			return fmt.Errorf("%s is missing in %s, but %s holds data: which state is the live one is lost", currentName, dir, n)
 		}
 	}
-	name := generationOf(1)
-	if err := fsys.MkdirAll(fsys.PathJoin(dir, name), 0o700); err != nil {
-		return "", fmt.Errorf("make the first generation: %w", err)
-	}
-	return name, writeCurrent(fsys, dir, name)
+	return nil
 }
 
 // readCurrent returns the name in CURRENT; fs.ErrNotExist if that is missing.

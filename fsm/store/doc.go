@@ -21,6 +21,8 @@
 //	wal_index.go        the file LOGS: how much of the manifest, and which logs of an earlier release, must exist
 //	wal_index_file.go   the format of LOGS
 //	pebble_manifest.go  Pebble's manifest: its name is durable, its checksum in LOGS
+//	table_footer.go     tables end with the version of their format
+//	check.go            Check: all files of a store that nothing uses, without a change to them
 //	archive_index.go    the format of an archive
 //	archive.go          Archive: a checkpoint read as an archive
 //	receiver.go         Receiver: an archive written to a new generation

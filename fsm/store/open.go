@@ -92,7 +92,7 @@ func (s *Store) Checkpoint(path string) error {
 // with it. It returns damage as an error, while a store from Open reports it to OnFatal.
 func (d *Dir) Inspect(path string, look func(*pebble.DB) error) error {
 	db, err := pebble.Open(path, &pebble.Options{
-		FS: d.options.FS, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20, MaxOpenFiles: 64,
+		FS: checkedFooters{d.options.FS}, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20, MaxOpenFiles: 64,
 		Logger:        storeLogger{d.options.Logger, d.options.OnFatal},
 		Merger:        d.options.Merger,
 		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}},

@@ -36,6 +36,7 @@ const (
 	defaultCacheBytes    = 64 << 20
 	defaultMemTableBytes = 32 << 20
 	memTables            = 4
+	bitsPerKey           = 10 // of the Bloom filters
 )
 
 // storeFormat is the Pebble format of new stores; Open upgrades older ones. It is pinned,
@@ -68,7 +69,7 @@ func (o Options) withDefaults() Options {
 // leaves them alone if they are more.
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
-		FS:                          durableManifests{o.reportFull(o.FS)},
+		FS:                          checkedFooters{durableManifests{o.reportFull(o.FS)}},
 		DisableWAL:                  true,                                            // the Raft log is the write-ahead log
 		CacheSize:                   o.CacheBytes + memTables*int64(o.MemTableBytes), // Pebble counts memtables in
 		FormatMajorVersion:          storeFormat,
@@ -87,7 +88,7 @@ func (o Options) pebble() *pebble.Options {
 	}
 	// Most lookups are for absent keys. With the filter they need no read.
 	for i := range p.Levels {
-		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(bitsPerKey)
 		// One index block per table: a second level would double the cost of a lookup.
 		p.Levels[i].IndexBlockSize = 256 << 10
 	}
