@@ -95,7 +95,7 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 		nowMS, err := x.begin(e)
 		before := Entry{Index: m.meta.state.index, Term: m.meta.state.term}
 		if err == nil && !m.follows() {
-			err = m.takeEffects(&changes, changed, func(p pendingAdvance) bool { return x.isDue(p, e, nowMS) })
+			err = m.effectsBefore(e, nowMS, &changes, changed)
 		}
 		var rs []*jobpb.Result
 		if err == nil {

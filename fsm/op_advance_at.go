@@ -3,6 +3,7 @@ package fsm
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -119,10 +120,27 @@ func (m *Machine) takeEffects(changes *Changes, changed map[string]int, due func
 	return nil
 }
 
+// effectsBefore lets what is due before an entry take effect. It returns an error if this node, as
+// the leader, has let an effect happen that the other nodes have after the entry.
+func (m *Machine) effectsBefore(e Entry, nowMS int64, changes *Changes, changed map[string]int) error {
+	x, taken := m.tx, m.meta.taken
+	if taken.at != 0 && !e.Configuration {
+		if !x.isDue(taken, e, nowMS) {
+			return fmt.Errorf("%w: the entry has the time %d, and the advance for %d came before it here", errOrder, nowMS, taken.at)
+		}
+		x.dropTaken()
+	}
+	return m.takeEffects(changes, changed, func(p pendingAdvance) bool { return x.isDue(p, e, nowMS) })
+}
+
+// errOrder: going on would make the state differ from that of the other nodes.
+var errOrder = errors.New("an advance that was committed ahead took effect too early on this node: start it again; if that fails for the same reason, move its data directory away, and let it join again")
+
 // TakeEffect lets what this leader has committed ahead for instants up to untilMS take
 // effect. The caller leads in the term, its clock has reached untilMS in the epoch, and
 // every entry of the term with an earlier time is applied: whatever is applied next, it
-// takes effect before that on all nodes. Otherwise TakeEffect is like Apply.
+// takes effect before that on all nodes. If an entry follows for which that is wrong, Apply fails
+// with it, also after a restart. Otherwise TakeEffect is like Apply.
 func (m *Machine) TakeEffect(untilMS int64, term, epoch uint64) (Changes, error) {
 	if m.broken != nil {
 		return Changes{}, m.broken
@@ -130,6 +148,7 @@ func (m *Machine) TakeEffect(untilMS int64, term, epoch uint64) (Changes, error)
 	var changes Changes
 	if m.meta.reset.epoch == epoch && !m.follows() { // a standby's follow the primary's entries
 		m.tx.replies = true
+		m.tx.noteTaken(untilMS, term)
 		changed := make(map[string]int)
 		err := m.takeEffects(&changes, changed, func(p pendingAdvance) bool { return p.at <= untilMS && p.term == term })
 		if err == nil && m.tx.pendingChanged {
@@ -142,6 +161,45 @@ func (m *Machine) TakeEffect(untilMS int64, term, epoch uint64) (Changes, error)
 	}
 	changes.NextDue = m.NextDue()
 	return changes, nil
+}
+
+// noteTaken records which effects this leader lets happen now, in the batch that has them: none of
+// them comes without it after a restart. The next entry of operations removes the record.
+func (x *tx) noteTaken(untilMS int64, term uint64) {
+	meta, last := &x.m.meta, int64(0)
+	for _, p := range meta.pending {
+		if p.at <= untilMS && p.term == term {
+			last = p.at
+		}
+	}
+	if last != 0 {
+		meta.taken = pendingAdvance{at: last, term: term}
+		x.value = meta.taken.appendTaken(x.value[:0])
+		must(x.batch.Set(keyTaken, x.value, nil))
+	}
+}
+
+func (x *tx) dropTaken() {
+	if x.m.meta.taken.at != 0 {
+		x.m.meta.taken = pendingAdvance{}
+		must(x.batch.Delete(keyTaken, nil))
+	}
+}
+
+// appendTaken encodes when and of which term an advance was that has taken effect.
+func (p pendingAdvance) appendTaken(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(append(b, formatVersion), uint64(p.at))
+	return binary.BigEndian.AppendUint64(b, p.term)
+}
+
+func decodeTaken(b []byte) (p pendingAdvance, err error) {
+	if err := checkVersion("record of an advance that took effect", b, formatVersion); err != nil {
+		return pendingAdvance{}, err
+	}
+	if len(b) != 17 {
+		return pendingAdvance{}, fmt.Errorf("record of an advance that took effect, of %d bytes: %w", len(b), errShort)
+	}
+	return pendingAdvance{at: int64(binary.BigEndian.Uint64(b[1:])), term: binary.BigEndian.Uint64(b[9:])}, nil
 }
 
 // NextEffect returns the instant, in Unix milliseconds, at which the next AdvanceAt takes
@@ -164,6 +222,7 @@ func (m *Machine) storeEffects() {
 // dropPending drops what waits for an instant of a clock that was set back, or of an old
 // cluster.
 func (x *tx) dropPending() {
+	x.dropTaken()
 	for _, p := range x.m.meta.pending {
 		var op jobpb.AdvanceAt
 		must(op.UnmarshalVTUnsafe(p.op))

@@ -3,6 +3,7 @@ package fsm
 import (
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"tarry/job/jobpb"
@@ -134,4 +135,96 @@ func TestTheNumberOfPendingAdvancesIsBounded(t *testing.T) {
 	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(ahead(r.now+5)).Code)
 	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(ahead(r.now+maxAheadMS+1)).Code)
 	require.Equal(t, jobpb.Code_OK, r.one(ahead(r.now)).Code, "one that comes late does not wait")
+}
+
+// An entry that a leader proposes with a time before an effect that it has let happen comes before
+// the effect on the other nodes. The leader stops, so that no two states differ.
+func TestALeaderStopsAtAnEntryBeforeAnEffectThatItLetHappen(t *testing.T) {
+	const at = rigStart + 5
+	job := opAdd(&jobpb.Add{Topic: "t", TtrMs: 3})
+	entry := func(index, term uint64, now int64, epoch uint64) []Entry {
+		return []Entry{{Index: index, Term: term, Data: encodeEntryAt(t, now, epoch, opAdvance(1))}}
+	}
+	setBack := Entry{Index: 2, Term: 1, Data: encodeEntry(t, rigStart, &jobpb.Op{Kind: &jobpb.Op_ResetClock{ResetClock: &jobpb.ResetClock{ToMs: rigStart - 5}}})}
+	for name, c := range map[string]struct {
+		next  []Entry
+		fails bool
+	}{
+		"earlier":                          {entry(3, 1, at-1, 0), true},
+		"then":                             {entry(3, 1, at, 0), false},
+		"later":                            {entry(3, 1, at+1, 0), false},
+		"of the next term":                 {entry(3, 2, at-1, 0), false},
+		"of another clock":                 {entry(3, 1, at+1, 1), true},
+		"sets the clock back":              {[]Entry{setBack}, true},
+		"a configuration":                  {[]Entry{{Index: 3, Term: 1, Configuration: true}}, false},
+		"earlier, behind a configuration":  {append([]Entry{{Index: 3, Term: 1, Configuration: true}}, entry(4, 1, at-1, 0)...), true},
+		"earlier, behind one that decides": {append(entry(3, 1, at, 0), entry(4, 1, at-1, 0)...), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := vfs.NewCrashableMem()
+			leader, follower := newRig(t, Options{FS: fsys}), newRig(t, Options{})
+			for _, r := range []*rig{leader, follower} {
+				r.apply(1, rigStart, job, opReserve(1, "t"), ahead(at))
+				require.NoError(t, r.m.Flush())
+			}
+			before := fsys.CrashClone(vfs.CrashCloneCfg{})
+			changes, err := leader.m.TakeEffect(at, 1, 0)
+			require.NoError(t, err)
+			require.Len(t, changes.Effects, 1)
+			_, _, err = follower.m.Apply(c.next, true)
+			require.NoError(t, err)
+			require.NoError(t, leader.m.Flush())
+			leader.reopen() // the effect is on disk, and what it must be compared with is, too
+			_, _, err = leader.m.Apply(c.next, true)
+			if !c.fails {
+				require.NoError(t, err)
+				for _, r := range []*rig{leader, follower} {
+					r.index = 10
+					r.apply(2, at+1) // a new leader's first
+				}
+				require.Equal(t, follower.digest(), leader.digest())
+				return
+			}
+			require.ErrorIs(t, err, errOrder)
+			leader.reopen()
+			_, _, err = leader.m.Apply(c.next, true)
+			require.ErrorIs(t, err, errOrder, "it does not go on later, either")
+			require.NoError(t, leader.m.Close())
+			leader.fs, leader.o.FS = before, before
+			leader.open() // a state in which the effect did not happen yet
+			_, _, err = leader.m.Apply(c.next, true)
+			require.NoError(t, err)
+			require.Equal(t, follower.digest(), leader.digest())
+		})
+	}
+}
+
+// After the failure the effect is not made durable, so that a restart does without it.
+func TestAFailedMachineIsClosedWithoutAFlush(t *testing.T) {
+	fsys := vfs.NewCrashableMem()
+	r := newRig(t, Options{FS: fsys})
+	r.apply(1, rigStart, opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), ahead(rigStart+5))
+	require.NoError(t, r.m.Flush())
+	_, err := r.m.TakeEffect(rigStart+5, 1, 0)
+	require.NoError(t, err)
+	late := []Entry{{Index: 2, Term: 1, Data: encodeEntry(t, rigStart+4, opAdvance(1))}}
+	_, _, err = r.m.Apply(late, true)
+	require.ErrorIs(t, err, errOrder)
+	r.reopen()
+	require.EqualValues(t, rigStart+5, r.m.NextEffect())
+	_, _, err = r.m.Apply(late, true)
+	require.NoError(t, err)
+}
+
+func TestTheRecordOfAnEffectStays(t *testing.T) {
+	p := pendingAdvance{at: 0x0102030405, term: 7}
+	b := p.appendTaken(nil)
+	require.Equal(t, "\x0a\x00\x00\x00\x01\x02\x03\x04\x05\x00\x00\x00\x00\x00\x00\x00\x07", string(b))
+	got, err := decodeTaken(b)
+	require.NoError(t, err)
+	require.Equal(t, p, got)
+	for _, bad := range [][]byte{nil, b[:16], append(b, 0), append([]byte{11}, b[1:]...)} {
+		_, err := decodeTaken(bad)
+		require.Error(t, err)
+	}
 }

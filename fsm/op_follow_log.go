@@ -92,7 +92,7 @@ func (m *Machine) followEntry(e Entry, changes *Changes, changed map[string]int)
 	if err != nil {
 		return err
 	}
-	if err := m.takeEffects(changes, changed, func(p pendingAdvance) bool { return x.isDue(p, e, nowMS) }); err != nil {
+	if err := m.effectsBefore(e, nowMS, changes, changed); err != nil {
 		return err
 	}
 	_, err = x.operations(e.Term, nowMS)

@@ -28,6 +28,7 @@ var (
 	keyPending       = []byte{spaceMeta, 'p'}
 	keyReplaced      = []byte{spaceMeta, 'r'}
 	keyStandby       = []byte{spaceMeta, 's'}
+	keyTaken         = []byte{spaceMeta, 't'} // of one node alone: releases that do not know it keep it
 	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
 	keyDurable       = []byte{spaceMeta, 'w'}
 )
@@ -160,6 +161,7 @@ type meta struct {
 	walk               headerWalk
 	replaced           replaced
 	pending            []pendingAdvance    // by instant; all of one term
+	taken              pendingAdvance      // the last that this leader let happen before an entry that decides it; at 0: none
 	standby            *jobpb.StandbyState // never changed once published; nil: none
 	migrating          []byte              // the key at which the migration to it continues; nil: it is done
 }
@@ -197,6 +199,7 @@ func readMeta(r pebble.Reader) (m meta, err error) {
 		readKey(r, keyClock, func(v []byte) (err error) { m.reset, err = decodeClockReset(v); return err }),
 		readKey(r, keyHeaderWalk, func(v []byte) (err error) { m.walk, err = decodeHeaderWalk(v); return err }),
 		readKey(r, keyPending, func(v []byte) (err error) { m.pending, err = decodePending(v); return err }),
+		readKey(r, keyTaken, func(v []byte) (err error) { m.taken, err = decodeTaken(v); return err }),
 		readKey(r, keyReplaced, func(v []byte) (err error) { m.replaced, err = decodeReplaced(v); return err }),
 		readKey(r, keyStandby, func(v []byte) (err error) { m.standby, err = decodeStandby(v); return err }),
 		readKey(r, keyDurable, func(v []byte) (err error) { m.durable, err = decodeDurableMark(v); return err }),
