@@ -104,7 +104,6 @@ func (s *simulation) takeEffectEarly(r *replica) {
 	}
 	changes, err := r.m.TakeEffect(until, pending[0].term, epoch)
 	require.NoError(s.t, err)
-	r.early = r.early || len(changes.Effects) > 0
 	s.compareEffects(r, changes)
 	require.Equal(s.t, r.m.NextDue(), changes.NextDue)
 	r.happened("took effect early, until %d", until)

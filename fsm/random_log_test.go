@@ -19,7 +19,6 @@ type replica struct {
 	*rig
 	name   string
 	at     int     // entries of the log that it has
-	early  bool    // what the model does with the next entry of operations took effect already
 	events []event // the last of them, for the report of a failure
 }
 

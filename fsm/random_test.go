@@ -96,6 +96,8 @@ type simulation struct {
 	log      []Entry
 	want     [][]*jobpb.Result
 	due      []int64                 // the model's nextDue after each entry
+	ahead    []int                   // how many advances wait in the model after each entry
+	digests  map[int]string          // of machines, by the number of entries
 	facts    []map[string]topicFacts // the model's after each entry
 
 	// Of Options. The digest depends on them.
@@ -113,7 +115,7 @@ type simulation struct {
 const simulatedTopics = 9
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
-	s := &simulation{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), model: newModel(simulatedTopics), now: rigStart, term: 1}
+	s := &simulation{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), model: newModel(simulatedTopics), now: rigStart, term: 1, digests: map[int]string{}}
 	s.startTrouble()
 	s.topics = 1 + s.rng.IntN(5)
 	s.dueRecent, s.dueGathered = 1+s.rng.IntN(4), uint32(1+s.rng.IntN(20))
@@ -142,11 +144,8 @@ func (s *simulation) grow() {
 			s.term++
 		}
 		now := s.now - s.pick(0, 0, 0, 20) // leaders' clocks differ
-		index := uint64(len(s.log)+1) + 5
 		if s.rng.IntN(15) == 0 {
-			s.log = append(s.log, Entry{Index: index, Term: s.term, Data: []byte{byte(index)}, Configuration: true})
-			s.want = append(s.want, nil)
-			s.remember()
+			s.configure()
 			continue
 		}
 		epoch := s.model.reset.epoch
@@ -164,6 +163,14 @@ func (s *simulation) grow() {
 			s.now = s.model.clock // leaders go by the clock that was set back
 		}
 	}
+}
+
+// configure appends a configuration of Raft to the log.
+func (s *simulation) configure() {
+	index := uint64(len(s.log)+1) + 5
+	s.log = append(s.log, Entry{Index: index, Term: s.term, Data: []byte{byte(index)}, Configuration: true})
+	s.want = append(s.want, nil)
+	s.remember()
 }
 
 // entry appends an entry to the log. The model applies each operation before the next is
@@ -186,6 +193,7 @@ func (s *simulation) entry(now int64, epoch uint64, all iter.Seq[*jobpb.Op]) {
 func (s *simulation) remember() {
 	s.facts = append(s.facts, s.model.facts())
 	s.due = append(s.due, s.model.nextDue())
+	s.ahead = append(s.ahead, len(s.model.ahead))
 }
 
 func (s *simulation) pick(of ...int64) int64 { return of[s.rng.IntN(len(of))] }
