@@ -101,17 +101,17 @@ func (l *boltLog) openMark(path, dir string, files vfs.FS, used bool) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	l.mark, err = openWatermark(files, dir, markFile, used || err == nil && info.Size() > 0)
+	l.mark, err = openWatermark(files, dir, markFile, 2, used || err == nil && info.Size() > 0)
 	return err
 }
 
 // check reads the file before bbolt does. It removes a file that was not created
 // completely.
 func (l *boltLog) check(path string, used bool) error {
-	if l.mark.held.txid == 0 && used {
+	if l.mark.held.seq == 0 && used {
 		return fmt.Errorf("%w: its watermark has no transaction, but the node has taken part in elections", ErrFileDamaged)
 	}
-	if l.mark.held.txid == 0 {
+	if l.mark.held.seq == 0 {
 		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -128,7 +128,7 @@ func (l *boltLog) check(path string, used bool) error {
 	if err == nil {
 		var found commitMark
 		if found, err = checkBolt(f, info.Size()); err == nil {
-			err = l.mark.check(found)
+			err = l.mark.checkBolt(found)
 		}
 	}
 	return errors.Join(err, f.Close())
@@ -169,7 +169,7 @@ func (l *boltLog) updateMark() error {
 	if err := l.allocate(); err != nil {
 		return err
 	}
-	return l.mark.store(commitMark{txid: meta.txid, last: l.currentBounds().last})
+	return l.mark.store(commitMark{seq: meta.txid, last: l.currentBounds().last})
 }
 
 // allocate allocates the disk blocks of the file after it has grown. bbolt extends the

@@ -130,7 +130,7 @@ func checkBolt(file io.ReaderAt, size int64) (commitMark, error) {
 	if err := c.walk(&bucketWalk{root: true}, meta.root, nil); err != nil {
 		return commitMark{}, err
 	}
-	found := commitMark{txid: meta.txid}
+	found := commitMark{seq: meta.txid}
 	if c.logs != nil && c.logs.prev != nil {
 		found.last = binary.BigEndian.Uint64(c.logs.prev)
 	}
@@ -331,3 +331,16 @@ type boltElement struct {
 }
 
 func (e boltElement) word(at int) uint32 { return binary.NativeEndian.Uint32(e.bytes[at:]) }
+
+// checkBolt returns an error if the database has lost committed transactions. bbolt has two meta
+// pages: if the newer one is damaged it silently uses the older one, which loses the last
+// transaction. It cannot recognize an older copy of its file either.
+func (w *watermark) checkBolt(found commitMark) error {
+	switch {
+	case found.seq < w.held.seq:
+		return fmt.Errorf("%w: it ends with transaction %d, but %d was committed: it is an older copy, or its newest meta page is damaged", ErrFileDamaged, found.seq, w.held.seq)
+	case found.seq == w.held.seq && found.seq > 0 && found.last != w.held.last:
+		return fmt.Errorf("%w: it ends with entry %d, but it was committed with entry %d as its last", ErrFileDamaged, found.last, w.held.last)
+	}
+	return nil
+}

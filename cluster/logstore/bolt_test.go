@@ -178,7 +178,7 @@ func TestAWatermarkWithoutATransaction(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(c.dir, markFile)))
 	d, err := openDisk(c.dir, RaftBoltDB)
 	require.NoError(t, err)
-	mark, err := openWatermark(d.Records, c.dir, markFile, false)
+	mark, err := openWatermark(d.Records, c.dir, markFile, 2, false)
 	require.NoError(t, err)
 	require.NoError(t, mark.close())
 	_, _, _, err = boltEntries(c.dir)
@@ -195,7 +195,7 @@ func TestAFileThatWasNotCreatedCompletely(t *testing.T) {
 			c := &contract{t: t, kind: RaftBoltDB, dir: t.TempDir()}
 			d, err := openDisk(c.dir, RaftBoltDB)
 			require.NoError(t, err)
-			mark, err := openWatermark(d.Records, c.dir, markFile, false)
+			mark, err := openWatermark(d.Records, c.dir, markFile, 2, false)
 			require.NoError(t, err)
 			require.NoError(t, mark.close())
 			require.NoError(t, os.WriteFile(filepath.Join(c.dir, boltFile), data, 0o600))

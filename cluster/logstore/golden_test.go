@@ -45,19 +45,27 @@ func TestTheFileOfAVoteKeepsItsBytes(t *testing.T) {
 }
 
 func TestTheWatermarkKeepsItsBytes(t *testing.T) {
-	written, read := vfs.NewMem(), vfs.NewMem()
-	w, err := openWatermark(written, "", "watermark", false)
-	require.NoError(t, err)
-	for txid := range uint64(2) {
-		require.NoError(t, w.store(commitMark{txid: 8 + txid, last: 1000 + txid}))
-	}
-	require.NoError(t, w.close())
+	for name, c := range map[string]struct {
+		numbers int
+		want    commitMark
+	}{
+		"watermark-1":     {2, commitMark{seq: 9, last: 1001}},
+		"watermark-wal-1": {3, commitMark{seq: 9, last: 1001, term: 7}},
+	} {
+		written, read := vfs.NewMem(), vfs.NewMem()
+		w, err := openWatermark(written, "", "watermark", c.numbers, false)
+		require.NoError(t, err)
+		for seq := range uint64(2) {
+			require.NoError(t, w.store(commitMark{seq: 8 + seq, last: 1000 + seq, term: 7}))
+		}
+		require.NoError(t, w.close())
 
-	put(t, read, "watermark", golden.Frozen(t, "watermark-1", contentOf(t, written, "watermark")))
-	got, err := openWatermark(read, "", "watermark", true)
-	require.NoError(t, err)
-	require.Equal(t, commitMark{txid: 9, last: 1001}, got.held)
-	require.NoError(t, got.close())
+		put(t, read, "watermark", golden.Frozen(t, name, contentOf(t, written, "watermark")))
+		got, err := openWatermark(read, "", "watermark", c.numbers, true)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got.held)
+		require.NoError(t, got.close())
+	}
 }
 
 func TestTheChecksumOfAnEntryKeepsItsBytes(t *testing.T) {

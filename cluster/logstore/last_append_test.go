@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/hashicorp/raft"
-	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"github.com/stretchr/testify/require"
 )
@@ -148,22 +150,6 @@ func TestLastAppendsAreFound(t *testing.T) {
 	s, err := Open(dir, Options{Fatal: func(err error) { t.Error(err) }, SegmentBytes: 1 << 20})
 	require.NoError(t, err)
 	require.NoError(t, s.Log.StoreLogs(entriesFrom(1, 1, 1)))
-	segmentOf := func() []byte {
-		names, err := walfs.New().ListDir(dir + "/" + logDir)
-		require.NoError(t, err)
-		for _, name := range names {
-			if bytes.HasSuffix([]byte(name), []byte(".wal")) {
-				f, err := walfs.New().OpenReader(dir+"/"+logDir, name)
-				require.NoError(t, err)
-				data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
-				require.NoError(t, err)
-				require.NoError(t, f.Close())
-				return data
-			}
-		}
-		t.Fatal("no segment")
-		return nil
-	}
 	before, previous := int64(0), int64(0)
 	for i, n := range []int{1, 7, 3, 200, 1} {
 		first, err := s.Log.LastIndex()
@@ -171,16 +157,21 @@ func TestLastAppendsAreFound(t *testing.T) {
 		if i > 0 {
 			require.NoError(t, s.Log.StoreLogs(entriesFrom(int(first)+1, n, 1+i*13)))
 		}
-		data := segmentOf()
-		from, to, err := lastAppends(bytes.NewReader(data))
+		last, err := s.Log.LastIndex()
 		require.NoError(t, err)
-		require.Equal(t, before, from)
-		require.Equal(t, int64(len(bytes.TrimRight(data, "\x00"))+7)/8*8, to, "all behind it are zeros")
-		before, previous = previous, to
-		for _, cut := range []int64{0, 5, segmentHeader, from + 3, to - 1} { // a file that is cut ends at a whole append
-			_, end, err := lastAppends(bytes.NewReader(data[:cut]))
+		list, err := segmentList{record{vfs.Default, filepath.Join(dir, logDir), listFile}}.Load("")
+		require.NoError(t, err)
+		data, err := os.ReadFile(filepath.Join(dir, logDir, segment.FileName(list.Segments[0])))
+		require.NoError(t, err)
+		end := int64(len(bytes.TrimRight(data, "\x00"))+7) / 8 * 8
+		got, err := scanSegment(bytes.NewReader(data), list.Segments[0], nil)
+		require.NoError(t, err)
+		require.Equal(t, segmentScan{from: before, to: end, entries: last, used: end}, got)
+		before, previous = previous, end
+		for _, cut := range []int64{0, 5, segmentHeader, got.from + 3, end - 1} { // a file that is cut ends at a whole append
+			got, err := scanSegment(bytes.NewReader(data[:cut]), list.Segments[0], nil)
 			require.NoError(t, err)
-			require.LessOrEqual(t, end, cut)
+			require.LessOrEqual(t, got.to, cut)
 		}
 	}
 	require.NoError(t, s.Close())

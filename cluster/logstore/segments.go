@@ -26,6 +26,7 @@ type zeroedSegments struct {
 	types.VFS
 	names vfs.FS // of the same directory; it can sync the names in it
 	size  int64  // of a segment that was created before
+	end   logEnd
 }
 
 func (s zeroedSegments) Create(dir, name string, size uint64) (types.WritableFile, error) {
@@ -39,12 +40,19 @@ func (s zeroedSegments) Create(dir, name string, size uint64) (types.WritableFil
 // OpenWriter makes what is in the segment, and its name, durable, because from then on it counts
 // as held by this node. The process that created it may have ended before its first sync, or
 // because of a failed one, and raft-wal syncs the name in that process only.
+//
+// What a torn write has left is replaced by zeros, so that it is never taken for a later append.
 func (s zeroedSegments) OpenWriter(dir, name string) (types.WritableFile, error) {
 	f, err := s.VFS.OpenWriter(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	if err = rewriteLastAppends(f); err == nil {
+	if end := s.end; end.scan != nil && end.name == name {
+		if err = rewriteLastAppends(f, end.scan); err == nil {
+			err = writeZeros(f, end.scan.to, end.scan.used)
+		}
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -54,6 +62,36 @@ func (s zeroedSegments) OpenWriter(dir, name string) (types.WritableFile, error)
 		return nil, errors.Join(fmt.Errorf("make the segment %s durable: %w", name, err), f.Close())
 	}
 	return &zeroedSegment{WritableFile: f, size: s.size, named: true}, nil
+}
+
+// rewriteLastAppends writes the last two appends of a segment again, as they are, so that the
+// next sync makes them durable. The process that made the last one may have ended because its
+// sync failed. Linux then drops the data: the next process still reads it from memory, but no
+// later sync writes it, and a power loss takes it away, with all that was appended behind it.
+// Every append before the last one was synced, or that process would have ended there. The one
+// before it is written again because earlier releases left the rests of torn appends in the file,
+// and what looks like the last one may be such a rest.
+func rewriteLastAppends(f types.WritableFile, s *segmentScan) error {
+	buf := make([]byte, min(s.to-s.from, 1<<20))
+	for at := s.from; at < s.to; at += int64(len(buf)) {
+		buf = buf[:min(s.to-at, int64(len(buf)))]
+		if _, err := f.ReadAt(buf, at); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(buf, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeZeros(f types.WritableFile, from, to int64) error {
+	for at := from; at < to; at += zeroStep {
+		if _, err := f.WriteAt(zeros[:min(to-at, zeroStep)], at); err != nil {
+			return fmt.Errorf("write zeros: %w", err)
+		}
+	}
+	return nil
 }
 
 // zeroedSegment is a segment that one goroutine at a time writes and syncs.

@@ -41,7 +41,7 @@ func (f countedFile) SyncData() error { f.c.data++; return syncData(f.WritableFi
 func TestOnlyTheFirstSyncOfANewSegmentMakesItsNameDurable(t *testing.T) {
 	dir := t.TempDir()
 	c := &syncCounter{VFS: walfs.New()}
-	fs := zeroedSegments{c, vfs.Default, 1 << 20}
+	fs := zeroedSegments{c, vfs.Default, 1 << 20, logEnd{}}
 	f, err := fs.Create(dir, "a", 1<<20)
 	require.NoError(t, err)
 	for range 3 {
@@ -69,7 +69,7 @@ func TestAReopenedSegmentIsDurableBeforeItIsRead(t *testing.T) {
 		}
 		return nil
 	}))
-	fs := zeroedSegments{c, records, 1 << 20}
+	fs := zeroedSegments{c, records, 1 << 20, logEnd{}}
 	f, err = fs.OpenWriter(dir, "a")
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 0, 1}, []int{c.full, c.data, names})
@@ -110,7 +110,7 @@ func TestZerosFollowWhatIsWrittenAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, raw.Close())
 
-	f, err := zeroedSegments{walfs.New(), vfs.Default, size}.OpenWriter(dir, "a")
+	f, err := zeroedSegments{walfs.New(), vfs.Default, size, logEnd{}}.OpenWriter(dir, "a")
 	require.NoError(t, err)
 	defer f.Close()
 	want := bytes.Clone(stale)

@@ -16,19 +16,32 @@ type segmentList struct{ record }
 
 var _ types.MetaStore = segmentList{}
 
-func (l segmentList) Load(string) (s types.PersistentState, err error) {
-	data, err := l.load()
-	if there, err := exists(err); !there {
-		return s, err
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("%s: %w: %w", l.path(), ErrFileDamaged, err)
-	}
-	return s, nil
+// listContent is what the record has. A release that knows no watermark writes the list without
+// the mention of it: then it may have shortened the log, and the watermark counts no more.
+type listContent struct {
+	types.PersistentState
+	Watermark bool `json:"watermark,omitempty"`
 }
 
+func (l segmentList) Load(string) (types.PersistentState, error) {
+	c, err := l.content()
+	return c.PersistentState, err
+}
+
+func (l segmentList) content() (c listContent, err error) {
+	data, err := l.load()
+	if there, err := exists(err); !there {
+		return c, err
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("%s: %w: %w", l.path(), ErrFileDamaged, err)
+	}
+	return c, nil
+}
+
+// CommitState implements types.MetaStore. The watermark must exist.
 func (l segmentList) CommitState(s types.PersistentState) error {
-	data, err := json.Marshal(s)
+	data, err := json.Marshal(listContent{s, true})
 	if err != nil {
 		return err
 	}

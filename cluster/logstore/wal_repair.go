@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
@@ -13,47 +12,26 @@ import (
 // repairTail makes a log writable whose last segment, the tail, was sealed just before the
 // process ended. raft-wal seals a segment with the append that fills it, or with a
 // truncation, and records the seal in its list a moment later. If the process ends in
-// between, or the seal is torn, raft-wal v0.4.2 opens the tail as a sealed segment and
-// refuses every append ("segment is sealed"). repairTail is called before the log is
-// opened. It always checks the list and stores it again; a tail that is not sealed it leaves as it is.
+// between, raft-wal v0.4.2 opens the tail as a sealed segment and
+// refuses every append ("segment is sealed"). repairTail is called for such a tail, before the
+// log is opened.
 //
 // raft-wal's interface offers no repair: it can neither record the seal nor start the next
 // segment. So repairTail uses what raft-wal exports for other implementations of its list
 // and segments. It reads the tail as raft-wal would (RecoverTail), copies its entries to
-// a new segment (Create), and replaces the tail by it in the list. Recording the seal in
-// the list would be shorter, but a torn seal has no index on disk and cannot be read as a
-// sealed segment.
+// a new segment (Create), and replaces the tail by it in the list.
 //
 // It relies on these properties of raft-wal: the list's last segment is the tail, SealTime
 // is zero until the seal is recorded, NextSegmentID is the next segment's number, and Open
 // removes segments that are not in the list. It can be removed once raft-wal creates the
 // next segment in Open.
-func repairTail(meta types.MetaStore, filer *segment.Filer, used bool) (err error) {
-	list, err := meta.Load("")
-	if err == nil {
-		err = checkList(list, filer, used)
-	}
-	if err != nil || len(list.Segments) == 0 {
-		return err
-	}
-	if err := meta.CommitState(list); err != nil { // see record.store
-		return err
-	}
+func repairTail(meta types.MetaStore, list types.PersistentState, filer *segment.Filer) (err error) {
 	tail := &list.Segments[len(list.Segments)-1]
-	if !tail.SealTime.IsZero() {
-		return nil
-	}
 	old, err := filer.RecoverTail(*tail)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // raft-wal creates it in Open
-	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.Close()) }()
-	if sealed, _, err := old.Sealed(); err != nil || !sealed {
-		return err
-	}
 	id := list.NextSegmentID
 	list.NextSegmentID++
 	// The number is taken before the segment exists; see checkList.
