@@ -35,9 +35,6 @@ var (
 type fileKind struct {
 	name, pattern string
 	first         bool
-	// mayEnd: damage to it may cut off the log's end, as docs/guarantees.md says.
-	// That looks the same as a torn write; only the other nodes can detect it.
-	mayEnd bool
 }
 
 const raftDir = "shard-0/raft/"
@@ -53,8 +50,9 @@ func logKinds(store logstore.Kind) []fileKind {
 	}
 	return []fileKind{
 		{name: "log, its first segment", pattern: raftDir + "wal/*.wal", first: true},
-		{name: "log, its last segment", pattern: raftDir + "wal/*.wal", mayEnd: true},
+		{name: "log, its last segment", pattern: raftDir + "wal/*.wal"},
 		{name: "list of segments", pattern: raftDir + "wal/segments"},
+		{name: "watermark of the log", pattern: raftDir + "wal/watermark"},
 	}
 }
 
@@ -384,25 +382,76 @@ func damageOne(t *testing.T, whole string, kind fileKind, name string, olds []st
 				require.ErrorContains(t, err, "rejoin")
 				return
 			}
-			got.compare(t, want, kind.mayEnd)
+			got.compare(t, want)
 		})
 	}
 }
 
 // compare fails the test if something was lost or changed. What is in the state need not be
 // in the log any more.
-func (st durableState) compare(t *testing.T, want durableState, mayEnd bool) {
+func (st durableState) compare(t *testing.T, want durableState) {
 	require.Equal(t, []any{want.Term, want.VotedTerm, want.Voted}, []any{st.Term, st.VotedTerm, st.Voted}, "votes")
 	for i, e := range st.Entries {
 		require.Equal(t, want.Entries[i], e, "entry %d", i)
 	}
-	last := want.at()
-	if mayEnd {
-		last = st.at()
+	require.Equal(t, want.at(), st.at(), "the last entry")
+	require.Equal(t, want.Digests[want.at()], st.Digests[want.at()], "state")
+	t.Logf("starts, with the state at entry %d, and %d entries in the log", want.at(), len(st.Entries))
+}
+
+// The node with the damage may not elect itself with an older one, and cut the log of the only
+// node that has all.
+func TestDamageWhileAnotherNodeIsDownIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(*testing.T, string){
+		"a bit early in the log": func(t *testing.T, segment string) {
+			data, err := os.ReadFile(segment)
+			require.NoError(t, err)
+			data[36] ^= 1 << 6
+			require.NoError(t, os.WriteFile(segment, data, 0o640))
+		},
+		"the end of the log": func(t *testing.T, segment string) {
+			data, err := os.ReadFile(segment)
+			require.NoError(t, err)
+			clear(data[usedOf(data)*3/4:])
+			require.NoError(t, os.WriteFile(segment, data, 0o640))
+		},
+		"the log is gone": func(t *testing.T, segment string) { require.NoError(t, os.Remove(segment)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTestCluster(t, 3)
+			good := c.leader()
+			old, bad := (good+1)%3, (good+2)%3
+			do(t, c.nodes[good], add("seen by all", "t", 0))
+			c.stop(old)
+			for i := range 40 {
+				do(t, c.nodes[c.leader()], add(fmt.Sprint("acknowledged-", i), "t", 0))
+			}
+			c.stop(good)
+			c.stop(bad)
+			segments := filesOf(t, c.cfgs[bad].DataDir, fileKind{name: "log", pattern: raftDir + "wal/*.wal"})
+			damage(t, filepath.Join(c.cfgs[bad].DataDir, segments[len(segments)-1]))
+
+			c.start(old)
+			_, err := Start(c.cfgs[bad])
+			require.ErrorIs(t, err, logstore.ErrFileDamaged)
+			require.ErrorContains(t, err, "move "+c.cfgs[bad].DataDir+" away")
+
+			c.start(good) // with the old one it is a majority
+			c.eventually(func() bool {
+				for _, i := range []int{good, old} {
+					v := c.nodes[i].shard.machine.View()
+					_, found, err := v.Job("acknowledged-39")
+					v.Close()
+					if err != nil || !found {
+						return false
+					}
+				}
+				return true
+			}, "nothing is lost")
+		})
 	}
-	require.Equal(t, last, st.at(), "the last entry")
-	require.Equal(t, want.Digests[last], st.Digests[last], "state")
-	t.Logf("starts, with the state at entry %d of %d, and %d entries in the log", last, want.at(), len(st.Entries))
 }
 
 func copyOf(t *testing.T, dir string) string {

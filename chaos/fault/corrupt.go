@@ -30,6 +30,7 @@ func parts() []part {
 		{"log", "shard-0/raft/wal/*.wal"}, // of a node with raft-wal; the next two of one with raft-boltdb
 		{"log-file", "shard-0/raft/raft.db"},
 		{"log-watermark", "shard-0/raft/raft.db.watermark"},
+		{"wal-watermark", "shard-0/raft/wal/watermark"},
 		{"log-list", "shard-0/raft/wal/segments"},
 		{"votes", "shard-0/raft/votes"},
 		{"table", "shard-0/fsm/gen-*/*.sst"},

@@ -2,9 +2,11 @@ package logstore
 
 import (
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/types"
 	"github.com/stretchr/testify/require"
 
 	"tarry/internal/golden"
@@ -65,6 +67,31 @@ func TestTheWatermarkKeepsItsBytes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, got.held)
 		require.NoError(t, got.close())
+	}
+}
+
+// The first file is one of a release without a watermark.
+func TestTheListOfSegmentsKeepsItsBytes(t *testing.T) {
+	at := time.Date(2026, 11, 29, 20, 0, 0, 0, time.UTC)
+	state := types.PersistentState{NextSegmentID: 3, Segments: []types.SegmentInfo{
+		{ID: 1, BaseIndex: 1, MinIndex: 5, MaxIndex: 90, Codec: 1, IndexStart: 4000, CreateTime: at, SealTime: at, SizeLimit: 1 << 20},
+		{ID: 2, BaseIndex: 91, MinIndex: 91, Codec: 1, CreateTime: at, SizeLimit: 1 << 20},
+	}}
+	mem := vfs.NewMem()
+	l := segmentList{record{mem, "", listFile}}
+	require.NoError(t, l.CommitState(state))
+	written := contentOf(t, mem, listFile)
+	for name, c := range map[string]struct {
+		data      []byte
+		watermark bool
+	}{
+		"segments-1":           {withoutMention(t, written), false},
+		"segments-1-watermark": {written, true},
+	} {
+		put(t, mem, listFile, golden.Frozen(t, name, c.data))
+		got, err := l.content()
+		require.NoError(t, err)
+		require.Equal(t, listContent{state, c.watermark}, got)
 	}
 }
 

@@ -60,7 +60,7 @@ func (r record) load() ([]byte, error) {
 
 // store replaces the payload. It returns after the disk has it. What a process finds when it
 // starts is stored again before it is relied on: the process that stored it may have ended
-// because a sync failed, and then no later sync makes it durable (last_append.go).
+// because a sync failed, and then no later sync makes it durable (segments.go).
 func (r record) store(payload []byte) error {
 	data := append([]byte{recordVersion}, payload...)
 	data = binary.BigEndian.AppendUint32(data, r.sum(data))

@@ -201,7 +201,7 @@ func TestAFlippedBitInAnyFileIsFoundOrHasNoEffect(t *testing.T) {
 	original["raft/wal/segments"] = withoutMention(t, now["raft/wal/segments"])
 	for name, c := range map[string]struct {
 		files    memFiles
-		lastOnly bool // flip bits of the last segment only, and only some
+		lastOnly bool                             // flip bits of the last segment only, and only some
 		silent   func(file string, at int64) bool // allowed
 	}{
 		"killed":            {now, false, func(string, int64) bool { return false }},
@@ -350,11 +350,11 @@ func TestALostSegmentIsRefused(t *testing.T) {
 	}
 	for _, file := range []string{first, last} {
 		for name, damage := range map[string]func(memFiles){
-			"missing":  func(f memFiles) { delete(f, file) },
-			"emptied":  func(f memFiles) { f[file] = nil },
-			"zeros":    func(f memFiles) { clear(f[file]) },
-			"cut":      func(f memFiles) { f[file] = f[file][:100] },
-			"older":    func(f memFiles) { f[file] = before[file] },
+			"missing": func(f memFiles) { delete(f, file) },
+			"emptied": func(f memFiles) { f[file] = nil },
+			"zeros":   func(f memFiles) { clear(f[file]) },
+			"cut":     func(f memFiles) { f[file] = f[file][:100] },
+			"older":   func(f memFiles) { f[file] = before[file] },
 		} {
 			if bytes.Equal(now[file], before[file]) && name == "older" {
 				continue
