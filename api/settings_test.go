@@ -107,14 +107,14 @@ func TestExpiryOfATopic(t *testing.T) {
 	r := newRig(t)
 	require.Equal(t, map[string]any{"expire": 0.001, "expiry": "drop"}, r.settings("PUT", "", `{"expire":0.001}`)["settings"])
 	r.ok("/v1/jobs", `{"topic":"mail","id":"a","body":1}`)
-	require.Eventually(t, func() bool { return r.do("GET", "/v1/jobs/a", "").Code == http.StatusNotFound }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.do("GET", "/v1/jobs/a", "").Code == http.StatusNotFound }, soon, time.Millisecond)
 	require.Equal(t, 1.0, decoded(t, r.do("GET", "/v1/topics/mail", ""))["expired"])
 
 	require.Equal(t, "dead", r.settings("PATCH", "", `{"expiry":"dead"}`)["settings"].(map[string]any)["expiry"])
 	r.ok("/v1/jobs", `{"topic":"mail","id":"b","due_at":"2040-01-01T00:00:00Z","body":1}`)
 	require.Equal(t, "2040-01-01T00:00:00.001Z", decoded(t, r.do("GET", "/v1/jobs/b", ""))["expires_at"])
 	r.ok("/v1/jobs/b/kick", "")
-	require.Eventually(t, func() bool { return decoded(t, r.do("GET", "/v1/jobs/b", ""))["reason"] == "expired" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return decoded(t, r.do("GET", "/v1/jobs/b", ""))["reason"] == "expired" }, soon, time.Millisecond)
 	require.Equal(t, map[string]any{"expiry": "dead"}, r.settings("PATCH", "", `{"expire":null}`)["settings"])
 	require.Equal(t, map[string]any{}, r.settings("PATCH", "", `{"expiry":"drop"}`)["settings"], "the default needs no setting")
 }
@@ -125,7 +125,7 @@ func TestExpiryWithoutATimeIsForJobsWithTheirOwn(t *testing.T) {
 	require.Equal(t, map[string]any{"expiry": "dead"}, r.settings("PUT", "", `{"expiry":"dead"}`)["settings"])
 	r.ok("/v1/jobs", `{"topic":"mail","id":"a","body":1,"expires_at":"`+time.Now().Add(50*time.Millisecond).Format(time.RFC3339Nano)+`"}`)
 	r.ok("/v1/jobs", `{"topic":"mail","id":"b","body":1}`)
-	require.Eventually(t, func() bool { return decoded(t, r.do("GET", "/v1/jobs/a", ""))["reason"] == "expired" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return decoded(t, r.do("GET", "/v1/jobs/a", ""))["reason"] == "expired" }, soon, time.Millisecond)
 	require.Equal(t, "ready", decoded(t, r.do("GET", "/v1/jobs/b", ""))["state"])
 }
 

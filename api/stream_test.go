@@ -271,7 +271,7 @@ func TestADrainingNodeSendsItsStreamsAway(t *testing.T) {
 
 func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
 	t.Parallel()
-	r := newStreamRig(t, func(o *Options) { o.Timeout = 100 * time.Millisecond })
+	r := newStreamRig(t, func(o *Options) { o.Timeout = briefly })
 	const jobs = 40
 	for i := range jobs {
 		r.add(fmt.Sprint(i), `"`+strings.Repeat("x", 900_000)+`"`) // more than the buffers of the system

@@ -381,7 +381,7 @@ func TestReserveWaits(t *testing.T) {
 		jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
 		got <- answer{jobs, err}
 	}()
-	require.Eventually(t, func() bool { return q.Waiting() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Waiting() == 1 }, time.Minute, time.Millisecond)
 	mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
 	a := <-got
 	require.NoError(t, a.err)
@@ -401,10 +401,10 @@ func TestReserveIsGivenUpWithItsContext(t *testing.T) {
 		_, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
 		got <- err
 	}()
-	require.Eventually(t, func() bool { return q.Waiting() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Waiting() == 1 }, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-got, context.Canceled)
-	require.Eventually(t, func() bool { return q.Waiting() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Waiting() == 0 }, time.Minute, time.Millisecond)
 }
 
 // TestAWaitSurvivesANodeThatStops answers early with nothing, as a node does

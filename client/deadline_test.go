@@ -76,7 +76,7 @@ func TestTheContextThatEndsACallIsNamed(t *testing.T) {
 	}))
 	defer silent.Close()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "5") // the next attempt would be after the limit
+		w.Header().Set("Retry-After", "3600") // the next attempt would be after the limit
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, `{"success":false,"code":"overloaded","outcome":"not_applied","error":"too much"}`)
 	}))
@@ -98,7 +98,7 @@ func TestTheContextThatEndsACallIsNamed(t *testing.T) {
 		{"a write", silent.URL, client.CodeUnknown, 50 * time.Millisecond, add},
 		{"a write that is not repeated", silent.URL, client.CodeUnknown, 50 * time.Millisecond, release},
 		{"a read", silent.URL, client.CodeNotApplied, 50 * time.Millisecond, get},
-		{"between attempts", refusing.URL, client.CodeOverloaded, 50 * time.Millisecond, add},
+		{"between attempts", refusing.URL, client.CodeOverloaded, 2 * time.Second, add}, // the first must have its reply
 		{"before it is sent", silent.URL, client.CodeNotApplied, 0, add},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), one.limit)

@@ -79,7 +79,7 @@ func guard(t testing.TB, change ...func(*beanstalk.Options)) *guarded {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { node.Stop() })
-	require.Eventually(t, func() bool { return node.Readiness().Ready }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return node.Readiness().Ready }, patience, 10*time.Millisecond)
 	g := &guarded{TB: t, node: node, registry: prometheus.NewRegistry(), log: &lockedText{}, auditTo: filepath.Join(t.TempDir(), "audit.log")}
 	g.audit, err = audit.Open(g.auditTo, testLogger(t))
 	require.NoError(t, err)
@@ -187,8 +187,8 @@ func (g *guarded) as(id string) *client {
 	return c
 }
 
-// patience is how long a client waits for anything.
-const patience = time.Minute
+// patience ends a wait for what never happens, on machines of any load.
+const patience = 2 * time.Minute
 
 func (g *guarded) dial() *client {
 	g.Helper()

@@ -132,7 +132,7 @@ func (d *comparison) exchange(i int, texts ...string) {
 func (d *comparison) send(i int, texts ...string) {
 	for side, c := range d.conns[i] {
 		packet := d.fill(strings.Join(texts, ""), side)
-		c.SetDeadline(time.Now().Add(20 * time.Second))
+		c.SetDeadline(time.Now().Add(patience))
 		_, err := c.Write([]byte(packet))
 		require.NoError(d.t, err)
 	}
@@ -187,11 +187,11 @@ func (d *comparison) reconnect(i int) {
 	for side := range d.addrs {
 		require.Eventually(d.t, func() bool {
 			c := d.conns[keeper][side]
-			c.SetDeadline(time.Now().Add(20 * time.Second))
+			c.SetDeadline(time.Now().Add(patience))
 			fmt.Fprint(c, "stats\r\n")
 			r, err := c.reply()
 			return err == nil && bytes.Contains(r.body, fmt.Appendf(nil, "current-connections: %d\n", clients))
-		}, 20*time.Second, time.Millisecond)
+		}, patience, time.Millisecond)
 		d.conns[i][side].Close()
 	}
 	d.dial(i)

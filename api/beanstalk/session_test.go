@@ -50,7 +50,7 @@ func TestAnHTTPRequestIsNotExecutedAsCommands(t *testing.T) {
 			c, err := net.Dial("tcp", addr)
 			require.NoError(t, err)
 			defer c.Close()
-			c.SetDeadline(time.Now().Add(10 * time.Second))
+			c.SetDeadline(time.Now().Add(patience))
 			for piece := range strings.SplitSeq(request, "|") {
 				_, err = io.WriteString(c, piece)
 				require.NoError(t, err)
@@ -94,7 +94,7 @@ func FuzzSession(f *testing.F) {
 		if err := c.(*net.UnixConn).CloseWrite(); !quits {
 			require.NoError(t, err)
 		}
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 		got, err := io.ReadAll(c)
 		if !quits {
 			require.NoError(t, err, "the session must end")

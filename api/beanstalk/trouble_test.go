@@ -105,7 +105,7 @@ func talk(t testing.TB, addr, sent string) string {
 	_, err = io.WriteString(c, sent)
 	require.NoError(t, err)
 	require.NoError(t, c.(*net.TCPConn).CloseWrite())
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 	got, err := io.ReadAll(c)
 	require.NoError(t, err)
 	return string(got)
@@ -175,9 +175,9 @@ func TestTheMemoryForBodiesIsBounded(t *testing.T) {
 	defer slow.Close()
 	_, err = io.WriteString(slow, "put 0 0 1 80\r\nx")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return talk(t, addr, "put 0 0 1 30\r\n"+body(30)) == "OUT_OF_MEMORY\r\n" }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return talk(t, addr, "put 0 0 1 30\r\n"+body(30)) == "OUT_OF_MEMORY\r\n" }, patience, 5*time.Millisecond)
 	require.NoError(t, slow.Close())
-	require.Eventually(t, func() bool { return strings.HasPrefix(talk(t, addr, "put 0 0 1 30\r\n"+body(30)), "INSERTED") }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(talk(t, addr, "put 0 0 1 30\r\n"+body(30)), "INSERTED") }, patience, 5*time.Millisecond)
 }
 
 func TestAConnectionBeyondTheLimitGetsAnError(t *testing.T) {
@@ -244,7 +244,7 @@ func TestAnUnknownOutcomeKeepsTheReservation(t *testing.T) {
 	got := talk(t, serve(t, q.options(t)), "watch job\r\nignore default\r\nreserve\r\ndelete 7\r\nrelease 7 0 0\r\nbury 7 0\r\ntouch 7\r\n")
 	require.True(t, strings.HasSuffix(got, strings.Repeat("INTERNAL_ERROR\r\n", 4)), got)
 	// At the end the job is released, with its fence.
-	require.Eventually(t, func() bool { return len(q.asked()) == 5 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(q.asked()) == 5 }, patience, time.Millisecond)
 	back := q.asked()[4][0].GetRelease()
 	require.True(t, back.Returned)
 	require.EqualValues(t, 7, back.Ref.Seq)
