@@ -70,17 +70,18 @@ func TestAFurtherAttemptAsksForTheRestOfTheWait(t *testing.T) {
 }
 
 func TestTheContextThatEndsACallIsNamed(t *testing.T) {
+	const limit = 2 * time.Second // a busy machine sends a request in it, and its reply
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	}))
-	defer silent.Close()
+	t.Cleanup(silent.Close)
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600") // the next attempt would be after the limit
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, `{"success":false,"code":"overloaded","outcome":"not_applied","error":"too much"}`)
 	}))
-	defer refusing.Close()
+	t.Cleanup(refusing.Close)
 	add := func(ctx context.Context, c *client.Client) error {
 		_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
 		return err
@@ -95,20 +96,23 @@ func TestTheContextThatEndsACallIsNamed(t *testing.T) {
 		limit           time.Duration
 		call            func(context.Context, *client.Client) error
 	}{
-		{"a write", silent.URL, client.CodeUnknown, 50 * time.Millisecond, add},
-		{"a write that is not repeated", silent.URL, client.CodeUnknown, 50 * time.Millisecond, release},
-		{"a read", silent.URL, client.CodeNotApplied, 50 * time.Millisecond, get},
-		{"between attempts", refusing.URL, client.CodeOverloaded, 2 * time.Second, add}, // the first must have its reply
+		{"a write", silent.URL, client.CodeUnknown, limit, add},
+		{"a write that is not repeated", silent.URL, client.CodeUnknown, limit, release},
+		{"a read", silent.URL, client.CodeNotApplied, limit, get},
+		{"between attempts", refusing.URL, client.CodeOverloaded, limit, add},
 		{"before it is sent", silent.URL, client.CodeNotApplied, 0, add},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), one.limit)
-		err := one.call(ctx, connect(t, one.url))
-		cancel()
-		var e *client.Error
-		require.ErrorAs(t, err, &e, one.name)
-		require.Equal(t, []any{one.code, one.code == client.CodeUnknown}, []any{e.Code, e.Unknown}, "%s: %v", one.name, err)
-		require.ErrorIs(t, err, context.DeadlineExceeded, one.name)
-		require.ErrorContains(t, err, "context deadline exceeded", one.name)
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), one.limit)
+			err := one.call(ctx, connect(t, one.url))
+			cancel()
+			var e *client.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, []any{one.code, one.code == client.CodeUnknown}, []any{e.Code, e.Unknown}, "%v", err)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "context deadline exceeded")
+		})
 	}
 
 	c, err := client.New([]string{silent.URL}, client.WithTimeout(20*time.Millisecond), client.WithPatience(0))

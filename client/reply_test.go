@@ -114,10 +114,11 @@ func TestALongReplyIsCutOff(t *testing.T) {
 
 // The longest replies that a node gives are read: every byte of the bodies takes six.
 func TestTheLongestRepliesAreRead(t *testing.T) {
+	const limit = time.Hour // of calls: a busy machine takes minutes to encode and read 400 MB
 	q := apitest.New(t)
-	s := httptest.NewServer(api.New(api.Options{Queue: q, Operator: &apitest.Operator{}, MaxBodyBytes: job.HardMaxBodyBytes, MaxBufferedBytes: 1 << 30}))
+	s := httptest.NewServer(api.New(api.Options{Queue: q, Operator: &apitest.Operator{}, MaxBodyBytes: job.HardMaxBodyBytes, MaxBufferedBytes: 1 << 30, Timeout: limit}))
 	defer s.Close()
-	c, err := client.New([]string{s.Listener.Addr().String()}, client.WithTimeout(time.Minute))
+	c, err := client.New([]string{s.Listener.Addr().String()}, client.WithTimeout(limit))
 	require.NoError(t, err)
 	defer c.Close()
 	body := client.Text(strings.Repeat("\x01", job.HardMaxBodyBytes))

@@ -144,6 +144,8 @@ type files struct {
 	memTableBytes uint64 // of the state
 	trailingBytes int64  // of the Raft log, after a snapshot
 	snapshotBytes int64  // of the Raft log, between two snapshots
+
+	hungAfter time.Duration // a write that takes longer hangs
 }
 
 func (f files) trailing() int64 { return cmp.Or(f.trailingBytes, trailingBytes) }

@@ -240,6 +240,7 @@ func TestALeaderWhoseFollowersStallUsesBoundedMemory(t *testing.T) {
 	gates := make([]sync.RWMutex, 3)
 	c := newTunedCluster(t, 3, func(i int, cfg *Config) {
 		cfg.wrapLog = func(l raft.LogStore) raft.LogStore { return gatedLog{l, &gates[i]} }
+		cfg.files.hungAfter = time.Hour // the gates are closed while so many adds are submitted
 	})
 	at := c.leader()
 	leader := c.nodes[at]

@@ -24,6 +24,7 @@ func (s *Shard) openStores() (err error) {
 	}
 	if s.stores, err = logstore.Open(filepath.Join(s.cfg.Dir, "raft"), logstore.Options{
 		Kind: logstore.Kind(s.cfg.LogStore), Fatal: s.fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog, SegmentBytes: s.cfg.files.segmentBytes,
+		HungAfter: s.cfg.files.hungAfter,
 	}); err != nil {
 		return fmt.Errorf("open the Raft log: %w", err)
 	}

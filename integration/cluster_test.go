@@ -146,7 +146,9 @@ func TestCommandsSpeakToTheCluster(t *testing.T) {
 
 	to := c.follower()
 	c.until(func() error {
-		c.tarry("cluster", "transfer-leadership", to.ID)
+		if _, err := c.tryTarry("cluster", "transfer-leadership", to.ID); err != nil {
+			return err
+		}
 		if leader := c.leader(); leader != to {
 			return fmt.Errorf("%s leads", leader.ID)
 		}

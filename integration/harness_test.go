@@ -254,9 +254,18 @@ func (c *cluster) addrs() []string {
 // tarry runs the binary as a client and gives its output.
 func (c *cluster) tarry(args ...string) string {
 	c.t.Helper()
+	out, err := c.tryTarry(args...)
+	require.NoError(c.t, err)
+	return out
+}
+
+// tryTarry is tarry for a command that may fail, for example while a leader is lost.
+func (c *cluster) tryTarry(args ...string) (string, error) {
 	cmd := exec.CommandContext(c.t.Context(), binary, args...)
 	cmd.Env = append(os.Environ(), "TARRY_ADDR="+strings.Join(c.addrs(), ","))
 	out, err := cmd.CombinedOutput()
-	require.NoError(c.t, err, "tarry %s: %s", strings.Join(args, " "), out)
-	return string(out)
+	if err != nil {
+		return "", fmt.Errorf("tarry %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	callMethod   = "/test.Service/Call"
 	streamMethod = "/test.Service/Stream"
-	patience     = 10 * time.Second
+	patience     = time.Minute
 )
 
 // service is a service whose handlers a test chooses.
