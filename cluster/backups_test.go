@@ -55,8 +55,9 @@ func TestASlowReaderDoesNotHoldABackupForever(t *testing.T) {
 		began := time.Now()
 		p := newPacer(t.Context(), slowReader(29*time.Second), 0)
 		var err error
+		block := make([]byte, backup.BlockBytes)
 		for i := 0; err == nil && i < 10_000; i++ {
-			_, err = p.Write(make([]byte, backup.BlockBytes))
+			_, err = p.Write(block)
 		}
 		require.ErrorContains(t, err, "12h0m0s")
 		require.InDelta(t, job.MaxBackupTime, time.Since(began), float64(time.Minute))
@@ -67,7 +68,7 @@ func TestThePacerEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p := newPacer(ctx, io.Discard, job.MinBackupRate)
-		_, err := p.Write(make([]byte, 1<<30))
+		_, err := p.Write(make([]byte, 2*backup.BlockBytes))
 		require.NoError(t, err)
 		time.AfterFunc(time.Second, cancel)
 		_, err = p.Write([]byte("x"))
