@@ -104,8 +104,8 @@ func Open(dir string, o Options) (*Machine, error) {
 	return m, nil
 }
 
-// Close makes all that was applied durable, unless Apply has failed, ends all views and closes the
-// store. Apply must not be running.
+// Close makes all that was applied durable, ends all views and closes the store. Apply must not be
+// running.
 func (m *Machine) Close() error { return m.close(true) }
 
 func (m *Machine) close(flush bool) (err error) {
@@ -113,7 +113,7 @@ func (m *Machine) close(flush bool) (err error) {
 	defer m.storeMu.Unlock()
 	s := m.store
 	m.store = nil
-	flush = flush && m.broken == nil // the state before a failure may be the better one to start from
+	flush = flush && !errors.Is(m.broken, errOrder) // the state before the effect is the better one to start from
 	m.broken = errClosed
 	if s == nil {
 		return nil

@@ -199,8 +199,8 @@ func TestALeaderStopsAtAnEntryBeforeAnEffectThatItLetHappen(t *testing.T) {
 	}
 }
 
-// After the failure the effect is not made durable, so that a restart does without it.
-func TestAFailedMachineIsClosedWithoutAFlush(t *testing.T) {
+// After that failure the effect is not made durable, so that a restart does without it.
+func TestALeaderThatStoppedForItsEffectIsClosedWithoutAFlush(t *testing.T) {
 	fsys := vfs.NewCrashableMem()
 	r := newRig(t, Options{FS: fsys})
 	r.apply(1, rigStart, opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), ahead(rigStart+5))
