@@ -51,7 +51,7 @@ func (d *Dir) checkNames() (fresh bool, err error) {
 	if err := checkMarker(d.options.FS, d.Live()); err != nil {
 		return false, err
 	}
-	if _, err := openWALIndex(d.options.FS, d.Live(), d.options.OnFatal); err != nil {
+	if _, err := openManifestIndex(d.options.FS, d.Live(), d.options.OnFatal); err != nil {
 		return false, err
 	}
 	names, err := d.options.FS.List(d.Live())

@@ -18,9 +18,9 @@
 //	dir.go              Dir: the generations, CURRENT, leftovers of crashes
 //	open.go             Dir.Open and Dir.Inspect; Store, its Flush and Checkpoint; Damaged
 //	options.go          how Pebble is configured
-//	wal_index.go        the file LOGS: how much of the manifest, and which logs of an earlier release, must exist
-//	wal_index_file.go   the format of LOGS
+//	manifest_index.go   the file LOGS: how much of Pebble's manifest must exist
 //	pebble_manifest.go  Pebble's manifest: its name is durable, its checksum in LOGS
+//	old_logs.go         the write-ahead logs of a store of version 0.1, at its first Open
 //	table_footer.go     tables end with the version of their format
 //	check.go            Check: all files of a store that nothing uses, without a change to them
 //	archive_index.go    the format of an archive

@@ -9,12 +9,17 @@ import (
 // Nodes of two releases read these formats, and a release opens the data of the previous
 // one. A change needs a new version and a reader of the old one.
 func TestFormatsNeverChange(t *testing.T) {
-	require.EqualValues(t, 3, walIndexVersion)
+	require.EqualValues(t, 3, manifestIndexVersion)
 	require.EqualValues(t, 2, archiveVersion)
 	require.EqualValues(t, 20, storeFormat)
 
-	index := walEntries{manifest: 9, manifestPrefix: filePrefix{5, 6}, logs: map[uint64]filePrefix{300: {}, 4: {size: 1000, sum: 7}}}
-	require.Equal(t, "\x03\x09\x05\x06\x04\xe8\x07\x07\xac\x02\x00\x00", string(index.encode()[:12]))
+	index := manifestIndex{number: 9, prefix: filePrefix{500, 6}}
+	require.Equal(t, "\x03\x09\xf4\x03\x06\x77\x7c\x95\xf0", string(index.encode()))
+	var old manifestIndex
+	require.NoError(t, old.decode(withSum("\x03\x09\x05\x06\x04\xe8\x07\x07\xac\x02\x00\x00")))
+	require.EqualValues(t, 9, old.number)
+	require.Equal(t, filePrefix{5, 6}, old.prefix)
+	require.Equal(t, map[uint64]filePrefix{300: {}, 4: {size: 1000, sum: 7}}, old.oldLogs)
 
 	head := archiveIndex{Header: Header{Index: 7, Term: 2, Version: 1}, files: []archiveFile{{name: "a.sst", size: 258}}}
 	require.Equal(t, "TARRYSNP\x00\x00\x00\x02\x00\x00\x00\x26"+

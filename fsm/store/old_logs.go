@@ -1,120 +1,81 @@
 package store
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
-	"maps"
-	"slices"
+	"io/fs"
+	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// walIndexVersion is the first byte of the index's file. Then follow, as uvarints, number,
-// length and checksum of the manifest, and of each log by number; then the CRC-32C of all
-// that.
-const walIndexVersion = 3
+// Version 0.1 wrote a write-ahead log, which Pebble replays when it opens a store. Pebble does not
+// detect that a log is missing, or was cut off between two of its blocks: the state then has an
+// undetected gap. So LOGS had all logs that must exist, each with its length and checksum if it was
+// closed and synced. The newest has neither: it may end early, because the Raft log has what follows.
+//
+// The first Open of such a store checks its logs and moves what they hold to tables. Until LOGS names
+// none of them no log is removed, so a crash at any moment leaves all that it names. The logs that
+// Pebble makes since are empty. This file can go once no release reads the data of version 0.1.
 
-// maxWALIndex bounds the file, in bytes: far more logs than a store has.
-const maxWALIndex = 64 << 10
+var errLogMissing = errors.New("a part of the store's write-ahead log is missing")
 
-var errWALIndex = errors.New("the list of the store's write-ahead logs (LOGS) is damaged")
-
-// walEntries is the content of the index's file.
-type walEntries struct {
-	manifest       uint64 // its number; 0: none is known
-	manifestPrefix filePrefix
-	logs           map[uint64]filePrefix // by number; zero for one that was not closed
-}
-
-// filePrefix is the length and the checksum of a file's first bytes. More may
-// follow: a log's file is used again, and a manifest grows.
-type filePrefix struct {
-	size uint64
-	sum  uint32
-}
-
-func (p *filePrefix) add(b []byte) {
-	p.size += uint64(len(b))
-	p.sum = crc32.Update(p.sum, crcTable, b)
-}
-
-// check compares the first bytes of a file with p.
-func (p filePrefix) check(fsys vfs.FS, path string) error {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return err
+func decodeOldLogs(b []byte) (logs map[uint64]filePrefix, err error) {
+	for len(b) > 0 {
+		var number uint64
+		var prefix filePrefix
+		if number, prefix, b, err = cutPrefix(b); err != nil {
+			return nil, err
+		}
+		if logs == nil {
+			logs = make(map[uint64]filePrefix)
+		}
+		logs[number] = prefix
 	}
-	sum := crc32.New(crcTable)
-	size, err := io.Copy(sum, io.LimitReader(f, int64(p.size)))
-	switch err = errors.Join(err, f.Close()); {
-	case err != nil:
-		return fmt.Errorf("read it: %w", err)
-	case uint64(size) < p.size:
-		return fmt.Errorf("%w: it has %d bytes, and had %d", errChanged, size, p.size)
-	case sum.Sum32() != p.sum:
-		return fmt.Errorf("%w: its checksum is wrong", errChanged)
+	return logs, nil
+}
+
+func (x *manifestIndex) checkOldLogs() error {
+	for number, prefix := range x.oldLogs {
+		name := fmt.Sprintf("%06d.log", number)
+		err := prefix.check(x.FS, x.PathJoin(x.dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", errLogMissing, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return nil
 }
 
-func (e *walEntries) encode() []byte {
-	b := appendEntry([]byte{walIndexVersion}, e.manifest, e.manifestPrefix)
-	for _, number := range slices.Sorted(maps.Keys(e.logs)) {
-		b = appendEntry(b, number, e.logs[number])
+// replayOldLogs moves what the logs of version 0.1 hold to tables. p are the options of the store.
+func (x *manifestIndex) replayOldLogs(p *pebble.Options) error {
+	if len(x.oldLogs) == 0 {
+		return nil
 	}
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, crcTable))
+	o := *p
+	o.FS = keptLogs{x}
+	db, err := pebble.Open(x.dir, &o)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Flush(), db.Close()); err != nil {
+		return err
+	}
+	return x.record()
 }
 
-func appendEntry(b []byte, number uint64, p filePrefix) []byte {
-	b = binary.AppendUvarint(b, number)
-	b = binary.AppendUvarint(b, p.size)
-	return binary.AppendUvarint(b, uint64(p.sum))
+// keptLogs is a file system from which no log is removed.
+type keptLogs struct{ vfs.FS }
+
+func (k keptLogs) Remove(path string) error {
+	if strings.HasSuffix(path, ".log") {
+		return nil
+	}
+	return k.FS.Remove(path)
 }
 
-// decodeWALIndex is the inverse of encode; anything else is damage.
-func decodeWALIndex(data []byte) (walEntries, error) {
-	if len(data) < 1+4 {
-		return walEntries{}, errWALIndex
-	}
-	body, sum := data[:len(data)-4], data[len(data)-4:]
-	if crc32.Checksum(body, crcTable) != binary.BigEndian.Uint32(sum) {
-		return walEntries{}, errWALIndex
-	}
-	if v := data[0]; v != walIndexVersion {
-		return walEntries{}, fmt.Errorf("the list of the store's write-ahead logs (LOGS) has format %d, and this release knows only %d: another release wrote it", v, walIndexVersion)
-	}
-	e := walEntries{logs: map[uint64]filePrefix{}}
-	var err error
-	rest := body[1:]
-	if e.manifest, e.manifestPrefix, rest, err = cutEntry(rest); err != nil {
-		return walEntries{}, err
-	}
-	for len(rest) > 0 {
-		var number uint64
-		var prefix filePrefix
-		if number, prefix, rest, err = cutEntry(rest); err != nil {
-			return walEntries{}, err
-		}
-		e.logs[number] = prefix
-	}
-	if !bytes.Equal(e.encode(), data) {
-		return walEntries{}, errWALIndex
-	}
-	return e, nil
-}
-
-func cutEntry(b []byte) (number uint64, prefix filePrefix, rest []byte, err error) {
-	var fields [3]uint64
-	for i := range fields {
-		value, n := binary.Uvarint(b)
-		if n <= 0 {
-			return 0, filePrefix{}, nil, errWALIndex
-		}
-		fields[i], b = value, b[n:]
-	}
-	return fields[0], filePrefix{fields[1], uint32(fields[2])}, b, nil
-}
+// Unwrap returns the file system below, as Pebble expects.
+func (k keptLogs) Unwrap() vfs.FS { return k.FS }

@@ -22,8 +22,7 @@ import (
 	"tarry/internal/durable"
 )
 
-// storeWithLogs returns the files of a store that the last release with write-ahead logs wrote
-// (revision a3dab3f), at a moment when three of them had what no table had: 14 keys of one byte.
+// storeWithLogs returns the files of a store as version 0.1 wrote them (by revision a3dab3f), at a moment when three of them had what no table had: 14 keys of one byte.
 func storeWithLogs(t *testing.T) *vfs.MemFS {
 	const made = "testdata/store-with-logs.tar.gz"
 	file, err := os.Open(made)
@@ -81,7 +80,7 @@ func TestAStoreThatLostALogIsRefused(t *testing.T) {
 		away := path.Join(testDir, "away")
 		require.NoError(t, fsys.Rename(old, away))
 		_, err := open(options(t, fsys))
-		require.ErrorIs(t, err, errWALMissing)
+		require.ErrorIs(t, err, errLogMissing)
 		require.True(t, Damaged(err))
 		require.Contains(t, err.Error(), name)
 		require.NoError(t, fsys.Rename(away, old))
@@ -94,25 +93,29 @@ func TestAStoreThatLostALogIsRefused(t *testing.T) {
 	}
 }
 
-func TestADamagedWALIndexIsRefused(t *testing.T) {
+func TestADamagedManifestIndexIsRefused(t *testing.T) {
 	fsys := storeWithLogs(t)
-	good := (&walEntries{manifest: 9, manifestPrefix: filePrefix{5, 6}, logs: map[uint64]filePrefix{4: {size: 100, sum: 7}, 300: {}}}).encode()
+	good := withSum("\x03\x09\x05\x06\x04\x64\x07")
 	for name, data := range map[string][]byte{
 		"empty": nil, "cut": good[:len(good)-1], "zeros": make([]byte, len(good)),
 		"longer": append(slices.Clone(good), 0),
 	} {
-		write(t, fsys, path.Join(testDir, walIndexName), data)
+		write(t, fsys, path.Join(testDir, manifestIndexName), data)
 		_, err := open(options(t, fsys))
-		require.ErrorIs(t, err, errWALIndex, name)
+		require.ErrorIs(t, err, errManifestIndex, name)
 		require.True(t, Damaged(err))
 	}
 }
 
-func TestAWALIndexOfAnotherReleaseIsRefused(t *testing.T) {
-	old := []byte{1, 4} // a number alone
-	old = binary.BigEndian.AppendUint32(old, crc32.Checksum(old, crcTable))
-	_, err := decodeWALIndex(old)
+func TestAManifestIndexOfAnotherReleaseIsRefused(t *testing.T) {
+	err := new(manifestIndex).decode(withSum("\x01\x04"))
 	require.ErrorContains(t, err, "format 1, and this release knows only 3")
+}
+
+// withSum returns the content of LOGS with its checksum.
+func withSum(content string) []byte {
+	b := []byte(content)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, crcTable))
 }
 
 // Pebble replays a log up to its end between two blocks, and continues with the next one.
@@ -176,35 +179,32 @@ type noIndex struct{ vfs.FS }
 var errNoIndex = errors.New("not this file")
 
 func (f noIndex) Rename(old, name string) error {
-	if path.Base(name) == walIndexName {
+	if path.Base(name) == manifestIndexName {
 		return errNoIndex
 	}
 	return f.FS.Rename(old, name)
 }
 
-func TestAWALIndexThatCannotBeWrittenIsFatal(t *testing.T) {
-	for name, change := range map[string]func(x *walIndex) error{
-		"by a flush":        func(x *walIndex) error { return x.record() },
-		"for a removed log": func(x *walIndex) error { return x.Remove(path.Join(testDir, logsIn(t, x)[0])) },
-	} {
-		var fatal error
-		x, err := openWALIndex(noIndex{storeWithLogs(t)}, testDir, func(err error) { fatal = err })
-		require.NoError(t, err)
-		require.ErrorIs(t, change(x), errNoIndex, name)
-		require.ErrorIs(t, fatal, errNoIndex, name)
-	}
+func TestAManifestIndexThatCannotBeWrittenIsFatal(t *testing.T) {
+	var fatal error
+	o := options(t, noIndex{storeWithLogs(t)})
+	o.OnFatal = func(err error) { fatal = err }
+	_, err := open(o)
+	require.ErrorIs(t, err, errNoIndex)
+	require.ErrorIs(t, fatal, errNoIndex)
 }
 
-func FuzzWALIndex(f *testing.F) {
-	f.Add((&walEntries{}).encode())
-	f.Add((&walEntries{logs: map[uint64]filePrefix{1: {size: 1 << 20, sum: 1 << 31}, 128: {}, 1 << 60: {size: 5}}}).encode())
-	f.Add([]byte{walIndexVersion, 1, 1, 0, 0, 0, 0})
+func FuzzManifestIndex(f *testing.F) {
+	f.Add((&manifestIndex{}).encode())
+	f.Add(withSum("\x03\x09\x05\x06\x04\xe8\x07\x07\xac\x02\x00\x00"))
+	f.Add([]byte{manifestIndexVersion, 1, 1, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, err := decodeWALIndex(data)
-		if err != nil {
-			require.Zero(t, entries)
+		var x, again manifestIndex
+		if x.decode(data) != nil || len(x.oldLogs) > 0 {
 			return
 		}
-		require.Equal(t, data, entries.encode())
+		require.NoError(t, again.decode(x.encode()))
+		require.Equal(t, x.number, again.number)
+		require.Equal(t, x.prefix, again.prefix)
 	})
 }

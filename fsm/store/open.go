@@ -15,7 +15,7 @@ import (
 // written.
 func Damaged(err error) bool {
 	// Pebble's errors for damage in its logs are not marked as corruption.
-	for _, damage := range []error{errNoMarker, errWALMissing, errChanged, errWALIndex, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
+	for _, damage := range []error{errNoMarker, errLogMissing, errChanged, errManifestIndex, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
 		if errors.Is(err, damage) {
 			return true
 		}
@@ -27,13 +27,13 @@ func Damaged(err error) bool {
 // Flush, or when a memtable is full, in the order of the writes.
 type Store struct {
 	*pebble.DB
-	index  *walIndex
+	index  *manifestIndex
 	failed chan struct{} // closed with the first call of OnFatal
 }
 
 // Open opens the store in path, a generation of d, or makes an empty one. If files are
 // missing or changed, it returns an error for which Damaged is true. It blocks for the
-// replay of the write-ahead log that a store of an earlier release has.
+// replay of the write-ahead log that a store of version 0.1 has.
 func (d *Dir) Open(path string) (*Store, error) {
 	s := &Store{failed: make(chan struct{})}
 	o := d.options
@@ -44,10 +44,13 @@ func (d *Dir) Open(path string) (*Store, error) {
 		return nil, err
 	}
 	var err error
-	if s.index, err = openWALIndex(p.FS, path, o.OnFatal); err != nil {
+	if s.index, err = openManifestIndex(p.FS, path, o.OnFatal); err != nil {
 		return nil, err
 	}
 	p.FS = s.index
+	if err := s.index.replayOldLogs(p); err != nil {
+		return nil, fmt.Errorf("open the store in %s, which has logs of an earlier release: %w", path, err)
+	}
 	if s.DB, err = pebble.Open(path, p); err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", path, err)
 	}

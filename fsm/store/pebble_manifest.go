@@ -55,30 +55,30 @@ const (
 // It records in the index how much of it is on disk. One goroutine at a time uses it.
 type pebbleManifest struct {
 	vfs.File
-	index  *walIndex
+	index  *manifestIndex
 	number uint64
 	prefix filePrefix
 	synced filePrefix // guarded by index.mu
 }
 
-func (x *walIndex) newManifest(number uint64, f vfs.File) vfs.File {
+func (x *manifestIndex) newManifest(number uint64, f vfs.File) vfs.File {
 	m := &pebbleManifest{File: f, index: x, number: number}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.manifest = m
+	x.made = m
 	return m
 }
 
 // markerMade records the manifest that a new marker names. The marker must be durable
 // before the index names that manifest.
-func (x *walIndex) markerMade(marker string) error {
+func (x *manifestIndex) markerMade(marker string) error {
 	if err := durable.SyncDir(x.FS, x.dir); err != nil {
 		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if m := x.manifest; m != nil && strings.HasSuffix(marker, fmt.Sprintf(".%s%06d", manifestBase, m.number)) {
-		x.entries.manifest, x.entries.manifestPrefix = m.number, m.synced
+	if m := x.made; m != nil && strings.HasSuffix(marker, fmt.Sprintf(".%s%06d", manifestBase, m.number)) {
+		x.number, x.prefix = m.number, m.synced
 	}
 	return nil
 }
@@ -99,8 +99,8 @@ func (m *pebbleManifest) sync(do func() error) error {
 	m.index.mu.Lock()
 	defer m.index.mu.Unlock()
 	m.synced = m.prefix
-	if m.index.entries.manifest == m.number {
-		m.index.entries.manifestPrefix = m.prefix
+	if m.index.number == m.number {
+		m.index.prefix = m.prefix
 	}
 	return nil
 }
