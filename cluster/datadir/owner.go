@@ -23,35 +23,53 @@ func ClaimShard(shardDir, serverID string) error {
 	if err := errors.Join(durable.MkdirAll(vfs.Default, shardDir), syncAbove(shardDir)); err != nil {
 		return fmt.Errorf("shard directory: %w", err)
 	}
-	stateDir, logDir := filepath.Join(shardDir, "fsm"), filepath.Join(shardDir, "raft")
-	state, err := ownerOf(stateDir)
-	if err != nil {
+	claimed, err := checkOwners(shardDir, serverID)
+	if claimed || err != nil {
 		return err
 	}
-	log, err := ownerOf(logDir)
-	if err != nil {
-		return err
-	}
-	for dir, owner := range map[string]string{stateDir: state, logDir: log} {
-		if owner != "" && owner != serverID {
-			return fmt.Errorf("%s belongs to the incarnation %s, but the data directory to %s: they are parts of two data directories", dir, owner, serverID)
-		}
-	}
-	_, err = os.Stat(filepath.Join(stateDir, "CURRENT"))
-	switch {
-	case state == "" && log != "":
-		return fmt.Errorf("the state is missing in %s, but its log exists", stateDir)
-	case state != "" && log == "" && err == nil:
-		return fmt.Errorf("the log is missing in %s, but its state exists", logDir)
-	case state != "" && log != "":
-		return nil
-	}
-	for _, dir := range []string{stateDir, logDir} {
+	for _, dir := range []string{filepath.Join(shardDir, "fsm"), filepath.Join(shardDir, "raft")} {
 		if err := writeOwner(dir, serverID); err != nil {
 			return fmt.Errorf("mark %s as this node's: %w", dir, err)
 		}
 	}
 	return nil
+}
+
+// CheckShard returns an error unless a shard's log and state exist and belong to a server. It
+// changes nothing.
+func CheckShard(shardDir, serverID string) error {
+	claimed, err := checkOwners(shardDir, serverID)
+	if err == nil && !claimed {
+		err = fmt.Errorf("%s has no log and no state", shardDir)
+	}
+	return err
+}
+
+// checkOwners reports whether log and state belong to a server, or are not complete yet. It
+// returns an error if one is lost, or belongs to another server.
+func checkOwners(shardDir, serverID string) (claimed bool, err error) {
+	stateDir, logDir := filepath.Join(shardDir, "fsm"), filepath.Join(shardDir, "raft")
+	state, err := ownerOf(stateDir)
+	if err != nil {
+		return false, err
+	}
+	log, err := ownerOf(logDir)
+	if err != nil {
+		return false, err
+	}
+	for dir, owner := range map[string]string{stateDir: state, logDir: log} {
+		if owner != "" && owner != serverID {
+			return false, fmt.Errorf("%s belongs to the incarnation %s, but the data directory to %s: they are parts of two data directories", dir, owner, serverID)
+		}
+	}
+	_, err = os.Stat(filepath.Join(stateDir, "CURRENT"))
+	switch {
+	case state == "" && log != "":
+		return false, fmt.Errorf("the state is missing in %s, but its log exists", stateDir)
+	case state != "" && log == "" && err == nil:
+		return false, fmt.Errorf("the log is missing in %s, but its state exists", logDir)
+	}
+	return state != "" && log != "", nil
 }
 
 // ownerOf returns the server that a directory belongs to; empty: it has no mark.

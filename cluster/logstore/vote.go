@@ -41,14 +41,23 @@ var _ raft.StableStore = (*votes)(nil)
 
 func openVotes(file record) (*votes, error) {
 	v := &votes{file: file}
-	data, err := file.load()
-	if there, err := exists(err); !there {
+	var err error
+	if v.held, err = loadBallot(file); err != nil || v.held.term == 0 && v.held.voteTerm == 0 {
 		return v, err
 	}
-	if v.held, err = decodeBallot(data); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", file.path(), ErrFileDamaged, err)
+	return v, file.store(v.held.encode()) // see record.store
+}
+
+// loadBallot returns what a file of votes holds; the zero ballot: there is no file.
+func loadBallot(file record) (b ballot, err error) {
+	data, err := file.load()
+	if there, err := exists(err); !there {
+		return b, err
 	}
-	return v, file.store(data) // see record.store
+	if b, err = decodeBallot(data); err != nil {
+		return b, fmt.Errorf("%s: %w: %w", file.path(), ErrFileDamaged, err)
+	}
+	return b, nil
 }
 
 func (b ballot) encode() []byte {

@@ -29,7 +29,7 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "done"},
-	{exitFailed, "failed: a check found trouble (cluster health, clock, verify and upgrade; backup verify and list; standby status; doctor; ready), the command was interrupted, or anything that has no code of its own"},
+	{exitFailed, "failed: a check found trouble (cluster health, clock, verify and upgrade; backup verify and list; check; standby status; doctor; ready), the command was interrupted, or anything that has no code of its own"},
 	{exitUsage, "the command line is wrong, or a question was not answered with yes; nothing was done"},
 	{exitStopped, "tarry server only: the node stopped, or did not start, because going on would have risked data; a restart alone does not help"},
 	{exitNotFound, "there is no such job, schedule, topic setting or member; it may have been finished or deleted"},

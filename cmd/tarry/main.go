@@ -73,7 +73,7 @@ func sections() []section {
 			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), forecastCommand(), deadCommand(), exportCommand(), importCommand(), topCommand(), pauseCommand(), resumeCommand(),
 			scheduleCommand(), topicCommand(),
 		}},
-		{"operators", "Operators:", []*cobra.Command{clusterCommand(), doctorCommand(), debugCommand(), namespaceCommand(), tokenCommand(), authCommand(), certCommand(), keygenCommand(), keyringCommand(), secretsCommand(), readyCommand(), backupCommand(), restoreCommand(), recoverCommand(), standbyCommand()}},
+		{"operators", "Operators:", []*cobra.Command{clusterCommand(), doctorCommand(), debugCommand(), namespaceCommand(), tokenCommand(), authCommand(), certCommand(), keygenCommand(), keyringCommand(), secretsCommand(), readyCommand(), backupCommand(), restoreCommand(), checkCommand(), recoverCommand(), standbyCommand()}},
 		{"others", "Others:", []*cobra.Command{benchCommand(), planCommand(), versionCommand()}},
 	}
 }

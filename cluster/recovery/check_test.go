@@ -1,0 +1,84 @@
+package recovery
+
+import (
+	"crypto/sha256"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// contentsBelow are the hashes of all files below a directory.
+func contentsBelow(t *testing.T, dir string) map[string][32]byte {
+	found := map[string][32]byte{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		found[path] = sha256.Sum256(data)
+		return err
+	}))
+	return found
+}
+
+func TestCheckNamesWhatIsDamagedAndChangesNothing(t *testing.T) {
+	const wal = "shard-0/raft/wal/"
+	flip := func(at int) func([]byte) []byte {
+		return func(data []byte) []byte { data[at] ^= 1 << 6; return data }
+	}
+	gone := func([]byte) []byte { return nil }
+	for name, tt := range map[string]struct {
+		file   string // a pattern; empty: nothing is damaged
+		damage func([]byte) []byte
+		part   string
+		says   string
+	}{
+		"whole":                {},
+		"identity":             {"node.json", flip(20), "identity", "is damaged"},
+		"owner of the state":   {"shard-0/fsm/owner", flip(3), "identity", "parts of two data directories"},
+		"votes":                {"shard-0/raft/votes", flip(5), "votes", "its checksum is wrong"},
+		"votes gone":           {"shard-0/raft/votes", gone, "votes", "are lost or of an older copy"},
+		"header of an entry":   {wal + "*.wal", flip(36), "log", "the checksum of the last append is wrong"},
+		"segment gone":         {wal + "*.wal", gone, "log", "9 entries are lost"},
+		"list gone":            {wal + "segments", gone, "log", "list of segments of the log is missing"},
+		"watermark gone":       {wal + "watermark", gone, "log", "it is missing"},
+		"table":                {"shard-0/fsm/gen-*/*.sst", flip(30), "state", ""},
+		"generation gone":      {"shard-0/fsm/CURRENT", gone, "state", "CURRENT is missing"},
+		"name of the manifest": {"shard-0/fsm/gen-*/marker.manifest.*", gone, "state", "marker.manifest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := lostNode(t, 7, 9)
+			if tt.file != "" {
+				files, err := filepath.Glob(filepath.Join(data, tt.file))
+				require.NoError(t, err)
+				require.NotEmpty(t, files)
+				content, err := os.ReadFile(files[0])
+				require.NoError(t, err)
+				if content = tt.damage(content); content == nil {
+					require.NoError(t, os.Remove(files[0]))
+				} else {
+					require.NoError(t, os.WriteFile(files[0], content, 0o600))
+				}
+			}
+			before := contentsBelow(t, data)
+			temp := t.TempDir()
+			found, err := Check(data, temp)
+			require.NoError(t, err)
+			require.Equal(t, before, contentsBelow(t, data))
+			require.Empty(t, contentsBelow(t, temp))
+			if tt.file == "" {
+				require.Empty(t, found.Problems)
+				require.EqualValues(t, 7, found.AppliedIndex)
+				require.EqualValues(t, 5, found.Counts.Jobs())
+				require.Equal(t, []uint64{1, 9, 9}, []uint64{found.Log.First, found.Log.Last, found.Log.Acknowledged})
+				return
+			}
+			require.NotEmpty(t, found.Problems)
+			require.Equal(t, tt.part, found.Problems[0].Part, "%v", found.Problems)
+			require.ErrorContains(t, found.Problems[0].Err, tt.says)
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"tarry/cluster/recovery"
+)
+
+const checkText = `Reads everything in the data directory of a stopped node: its identity, its votes, every entry
+of the Raft log and every record of the state, with all checksums, and whether they fit
+together. It says what it found and changes nothing. Exit code 1 if something is damaged.
+
+Use it when a node refuses to start, before you copy a directory, or after trouble with a disk.
+It opens the state in a temporary directory, with links to its tables. Run it as the user of
+the node.`
+
+func checkCommand() *cobra.Command {
+	c := newLocal("check", "check that the data directory of a stopped node is whole", "", checkText, "tarry check --data-dir /var/lib/tarry")
+	dir := c.flags.String("data-dir", "", "data `directory` of a stopped node")
+	temp := c.flags.String("temp-dir", "", "`directory` to open the state below; default: the system's for temporary files")
+	return c.does(func(context.Context, []string) error {
+		if *dir == "" {
+			return usagef("needs --data-dir, the directory of a stopped node")
+		}
+		found, err := recovery.Check(*dir, *temp)
+		if err != nil {
+			return err
+		}
+		if err := c.printChecked(&found); err != nil {
+			return err
+		}
+		if len(found.Problems) > 0 {
+			return exit(exitFailed)
+		}
+		return nil
+	})
+}
+
+// checkedJSON is the output of check --json.
+type checkedJSON struct {
+	NodeID       string        `json:"node_id,omitempty"`
+	ServerID     string        `json:"server_id,omitempty"`
+	LogStore     string        `json:"log_store"`
+	VoteTerm     uint64        `json:"vote_term"`
+	FirstIndex   uint64        `json:"first_index"`
+	LastIndex    uint64        `json:"last_index"`
+	LastTerm     uint64        `json:"last_term"`
+	Acknowledged uint64        `json:"acknowledged_index"` // by the watermark
+	CutOffBytes  int64         `json:"cut_off_bytes"`
+	AppliedIndex uint64        `json:"applied_index"`
+	Jobs         uint64        `json:"jobs"` // in the state; entries of the log may change it
+	Problems     []problemJSON `json:"problems"`
+}
+
+type problemJSON struct {
+	Part  string `json:"part"`
+	Error string `json:"error"`
+}
+
+func (c *localCommand) printChecked(f *recovery.CheckReport) error {
+	if c.json {
+		out := checkedJSON{
+			NodeID: f.NodeID, ServerID: f.ServerID, LogStore: f.LogStore, VoteTerm: f.Log.Term, FirstIndex: f.Log.First, LastIndex: f.Log.Last, LastTerm: f.Log.LastTerm,
+			Acknowledged: f.Log.Acknowledged, CutOffBytes: f.Log.CutOff, AppliedIndex: f.AppliedIndex, Jobs: f.Counts.Jobs(), Problems: []problemJSON{},
+		}
+		for _, p := range f.Problems {
+			out.Problems = append(out.Problems, problemJSON{p.Part, p.Err.Error()})
+		}
+		return c.printJSON(out)
+	}
+	damaged := map[string]bool{}
+	for _, p := range f.Problems {
+		damaged[p.Part] = true
+	}
+	// result is "ok" for a part that is whole.
+	result := func(part string) string {
+		if damaged[part] {
+			return "damaged"
+		}
+		return "ok"
+	}
+	err := errors.Join(
+		c.out.line("identity:    %s: node %s, %s", result("identity"), dash(f.NodeID), f.LogStore),
+		c.out.line("votes:       %s: term %d", result("votes"), f.Log.Term),
+		c.out.line("log:         %s: entries %d to %d can be read; acknowledged up to %d", result("log"), f.Log.First, f.Log.Last, f.Log.Acknowledged),
+		c.out.line("state:       %s: up to entry %d", result("state"), f.AppliedIndex),
+		c.printCounts(&f.Counts),
+	)
+	if f.Log.CutOff > 0 {
+		err = errors.Join(err, c.out.line("The log ends with %d bytes of a write that a crash cut off and nobody acknowledged; the next start removes them.", f.Log.CutOff))
+	}
+	for _, p := range f.Problems {
+		err = errors.Join(err, c.out.line("%s: %v", p.Part, p.Err))
+	}
+	if len(f.Problems) == 0 {
+		return errors.Join(err, c.out.line("nothing is damaged"))
+	}
+	return errors.Join(err, c.out.line("The directory is damaged and was not changed. If other nodes are a majority and run, move it away and start the node with --join: it gets everything from them. "+
+		"If it is all that is left, keep a copy of it; restore a backup with tarry restore, or put a copy in its place that was made while the node was stopped."))
+}
