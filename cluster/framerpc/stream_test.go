@@ -142,7 +142,7 @@ func TestASlowReceiverOfAStream(t *testing.T) {
 	s, err := client(t, addr).NewStream(ctx, nil, streamMethod)
 	require.NoError(t, err)
 	stream := s.(*clientStream)
-	require.Eventually(t, func() bool { return len(stream.inbox) == inboxSize }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(stream.inbox) == inboxSize }, patience, patience/1000)
 	for i := range uint64(messages) {
 		m := new(wrapperspb.UInt64Value)
 		require.NoError(t, s.RecvMsg(m))
