@@ -41,6 +41,9 @@ func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOption
 			return 0, 0, err
 		}
 	}
+	if err := n.shard.replay.await(ctx, n.shard.cfg.HoldTime); err != nil {
+		return 0, 0, err
+	}
 	stream, err := n.shard.machine.OpenBackup(baseOf(o.Base), rand.Text())
 	if err != nil {
 		if fsm.Damaged(err) {

@@ -13,6 +13,7 @@ import (
 // goroutine and must not block.
 func (s *Shard) changed(c fsm.Changes) {
 	s.progress.advanced()
+	s.replay.advanced()
 	for _, m := range c.Marks {
 		s.digestMark(m)
 	}

@@ -87,8 +87,10 @@ func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	set := c.gauges.setter(ch)
-	c.collectJobs(ch, set)
 	s := c.s
+	if s.isShown() {
+		c.collectJobs(ch, set)
+	}
 	applied := s.machine.Applied()
 	set("tarry_fsm_applied_index", float64(applied.Index))
 	set("tarry_fsm_durable_index", float64(s.machine.DurableIndex()))

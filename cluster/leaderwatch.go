@@ -23,7 +23,11 @@ func (s *Shard) watchLeader() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
+		term := s.raft.CurrentTerm()
 		addr, id := s.raft.LeaderWithID()
+		if id != "" && s.raft.CurrentTerm() == term {
+			s.replay.led(term)
+		}
 		now := leaderrpc.Leader{ID: string(id), Addr: string(addr)}
 		if old, _ := s.leaders.Get(); old != now {
 			s.leaders.Set(now, time.Now())

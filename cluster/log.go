@@ -59,6 +59,9 @@ func (s *Shard) checkLogReader(o job.LogOptions) error {
 	case s.machine.Follows():
 		return job.Errorf(job.CodeConflict, "this cluster is a standby itself; follow its primary")
 	}
+	if why := s.replay.why(); why != "" {
+		return job.NotApplied("%s; another node may be further", why)
+	}
 	reached := s.reached()
 	if err := s.replacedAfter(o.After); err != nil {
 		return err

@@ -35,7 +35,7 @@ func (c *namespaceCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *namespaceCollector) Collect(ch chan<- prometheus.Metric) {
-	if c.s.machine.Namespaces() == nil {
+	if c.s.machine.Namespaces() == nil || !c.s.isShown() {
 		return
 	}
 	v := c.s.machine.View()

@@ -184,7 +184,7 @@ func (n *Node) makeMembers() (err error) {
 		Join: n.cfg.Join, Expect: n.cfg.BootstrapExpect, Version: n.cfg.Version,
 		HasState: n.hasState, Logger: n.log,
 		ClusterID: n.clusterID, Forgotten: n.shard.machine.Forgotten,
-		RemovedNodes: n.shard.machine.RemovedNodes, ProposeAdmit: n.proposeAdmit,
+		RemovedNodes: n.shard.machine.RemovedNodes, Shown: n.shard.shown, ProposeAdmit: n.proposeAdmit,
 		Admission: n.shard.machine.Admission, ProposeUse: n.proposeUse, InvitationUsed: n.cfg.InvitationUsed, Invitation: n.invitation(),
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget, ProposeClockReset: n.proposeClockReset,
 		Runs: job.ReleaseVersions(), NonVoter: n.cfg.NonVoter, HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.shard.machine.Version, ProposeVersion: n.proposeVersion,

@@ -99,6 +99,9 @@ func (n *Node) Readiness() job.Readiness {
 		// A backup, a join or a standby that comes now would be refused.
 		r.Reasons = append(r.Reasons, "the cluster has no id yet: its first leader gives it one, and this node has not heard of it")
 	}
+	if why := n.shard.replay.why(); why != "" {
+		r.Reasons = append(r.Reasons, why)
+	}
 	r.Ready = len(r.Reasons) == 0
 	r.Warnings = n.warnings()
 	return r

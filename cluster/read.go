@@ -14,14 +14,15 @@ import (
 // linearizable read once it has applied everything that was committed when the read
 // began, and has checked with a majority that it still leads. That includes all
 // acknowledged writes, and all that a follower may have returned to a stale read. The node
-// that receives a stale read serves it. Its state never goes back, so a client that stays
-// with a node never sees an older state.
+// that receives a stale read serves it. Its state never goes back, and after a start it is not
+// shown before it is as new as any before (replay), so a client that stays with a node never
+// sees an older state.
 
 // Read serves r here or at the leader. It implements job.Reader. A read has no effect, so
 // it is sent again after any failure.
 func (s *Shard) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
 	if stale || hook.Mutant(hook.StaleRead) {
-		if err := s.confirmed(); err != nil {
+		if err := s.shown(ctx); err != nil {
 			return nil, err
 		}
 		return s.look(r)

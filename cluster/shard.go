@@ -59,6 +59,7 @@ type Shard struct {
 	// reads
 	confirmations *confirmations // that this node still leads
 	progress      *progress
+	replay        *replay
 	liveness      *liveness
 	marks         *marks
 	rates         *rates.Recorder

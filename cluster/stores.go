@@ -38,8 +38,24 @@ func (s *Shard) openStores() (err error) {
 		return err
 	}
 	s.progress = &progress{applied: func() uint64 { return s.machine.Applied().Index }, entry: s.stores.Log.GetLog}
+	if s.replay, err = s.newReplay(); err != nil {
+		return err
+	}
 	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: s.fatal, Log: s.stores.Log})
 	return nil
+}
+
+// newReplay returns the replay of the log as it is before Raft starts.
+func (s *Shard) newReplay() (*replay, error) {
+	last, err := s.stores.Log.LastIndex()
+	if err != nil {
+		return nil, fmt.Errorf("read the log: %w", err)
+	}
+	term, err := statemachine.Term(s.stores.Stable)
+	if err != nil {
+		return nil, err
+	}
+	return newReplay(last, term, s.stores.Log.GetLog, s.progress.applied, s.machine.EffectTerm), nil
 }
 
 // fatal ends the process. For damaged files the message has the recovery.

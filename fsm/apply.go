@@ -313,6 +313,7 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	}
 	m.trimWindows()
 	x.keepRecent()
+	m.storeEffects() // first: who sees the index must see what waits then
 	m.publish(news)
 	x.notifyWatches()
 	if x.settingsChanged {
@@ -343,7 +344,6 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	}
 	x.reset()
 	m.nextDue.Store(m.earliest())
-	m.storeEffects()
 	return nil
 }
 

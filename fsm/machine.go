@@ -29,6 +29,7 @@ type Machine struct {
 	nextDue      atomic.Int64
 	nextEffect   atomic.Int64
 	lastEffect   atomic.Int64
+	effectTerm   atomic.Uint64
 	nextSchedule atomic.Int64
 	version      atomic.Uint32 // the cluster's
 	migrating    atomic.Bool
@@ -138,6 +139,8 @@ func (m *Machine) reopen(path string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the store in %s: %w", path, err), s.close())
 	}
+	m.memory = mem
+	m.storeEffects() // first, as in commit
 	// Both at once: MarkDurable must not mix one state's with the other's.
 	m.storeMu.Lock()
 	old := m.store
@@ -149,7 +152,6 @@ func (m *Machine) reopen(path string) error {
 	if m.tx != nil {
 		_ = m.tx.close() // of the old store; its content is discarded
 	}
-	m.memory = mem
 	m.namespaceSet.Store(newNamespaces(mem.namespaces))
 	m.mu.Lock()
 	m.publishAuth()
@@ -160,7 +162,6 @@ func (m *Machine) reopen(path string) error {
 	m.migrating.Store(mem.meta.migrating != nil)
 	m.following.Store(m.follows())
 	m.nextDue.Store(m.earliest())
-	m.storeEffects()
 	m.nextSchedule.Store(m.public.schedules.earliest())
 	if old == nil {
 		return nil

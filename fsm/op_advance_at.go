@@ -209,12 +209,18 @@ func (m *Machine) NextEffect() int64 { return m.nextEffect.Load() }
 // LastEffect returns the instant of the last one; 0: there is none.
 func (m *Machine) LastEffect() int64 { return m.lastEffect.Load() }
 
+// EffectTerm returns the term of the entry of the last one; 0: there is none.
+func (m *Machine) EffectTerm() uint64 { return m.effectTerm.Load() }
+
 // storeEffects publishes the instants.
 func (m *Machine) storeEffects() {
 	var next, last int64
+	var term uint64
 	if pending := m.meta.pending; len(pending) > 0 && !m.follows() {
-		next, last = pending[0].at, pending[len(pending)-1].at
+		end := pending[len(pending)-1]
+		next, last, term = pending[0].at, end.at, end.term
 	}
+	m.effectTerm.Store(term)
 	m.nextEffect.Store(next)
 	m.lastEffect.Store(last)
 }

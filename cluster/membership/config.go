@@ -64,6 +64,9 @@ type Config struct {
 	// RemovedNodes is when each node was removed that must not join again, in Unix
 	// milliseconds by node id. It does not block, and the result is not changed. nil: none.
 	RemovedNodes func() map[string]int64
+	// Shown, if not nil, returns an error until this node's state may be shown to clients. It
+	// blocks for some seconds at most.
+	Shown func(context.Context) error
 	// Admission is who may become a member, as the state machine has it. It does not block, and
 	// the result is not changed. nil: anybody.
 	Admission func() *jobpb.Admission

@@ -60,6 +60,11 @@ func (m *Membership) Refusal() string {
 func (m *Membership) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error) {
 	resp, err := viaLeader(ctx, m, readCall, &memberpb.RemovedRequest{}, (*server).Removed, memberpb.MembershipClient.Removed)
 	if errors.Is(err, leaderrpc.ErrNoLeader) && ctx.Err() == nil {
+		if m.cfg.Shown != nil {
+			if err := m.cfg.Shown(ctx); err != nil {
+				return nil, err
+			}
+		}
 		return m.removedHere(), nil
 	}
 	var out []job.RemovedNode
