@@ -177,7 +177,24 @@ func (r *run) start(ctx context.Context) error {
 	if err := r.cluster.Start(); err != nil {
 		return err
 	}
-	return r.cluster.WaitReady(ctx, r.cluster.Nodes()...)
+	if err := r.cluster.WaitReady(ctx, r.cluster.Nodes()...); err != nil {
+		return err
+	}
+	return r.awaitVersion(ctx)
+}
+
+// awaitVersion waits until the cluster has the version that its nodes run: before that a delay may
+// be shorter than asked for by less than a millisecond.
+func (r *run) awaitVersion(ctx context.Context) error {
+	return localcluster.Until(ctx, func() error {
+		members, err := r.cluster.Members(ctx, r.cluster.Nodes()[0])
+		for _, m := range members {
+			if m.ClusterVersion < m.MaxVersion {
+				err = fmt.Errorf("node %s has cluster version %d, and runs %d", m.ID, m.ClusterVersion, m.MaxVersion)
+			}
+		}
+		return err
+	})
 }
 
 // prepare makes the cluster ready for the load.

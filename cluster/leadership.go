@@ -179,7 +179,7 @@ func (s *Shard) settle(ctx context.Context) error {
 // proposeAdvance commits an entry that changes nothing but the clock.
 func (s *Shard) proposeAdvance(ctx context.Context) error {
 	now, epoch := s.now()
-	entry := job.AppendClockEpoch(job.AppendEntryHeader(nil, now.UnixMilli()), epoch)
+	entry := job.AppendEntryTime(nil, now, epoch, s.machine.Version())
 	entry, err := job.AppendOp(entry, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1, Entropy: rand.Uint64()}}})
 	if err != nil {
 		return err

@@ -157,9 +157,10 @@ func (x *tx) entry(e Entry, nowMS int64) ([]*jobpb.Result, error) {
 // of its primary.
 func (x *tx) operations(term uint64, nowMS int64) ([]*jobpb.Result, error) {
 	meta := &x.m.meta
-	x.term, x.nowMS = term, nowMS
+	x.term, x.nowMS, x.roundedDown = term, nowMS, false
 	if (x.followed || !x.m.follows()) && x.ops.ClockEpoch() == meta.reset.epoch {
 		meta.state.clockMS = max(meta.state.clockMS, min(nowMS, maxClockMS))
+		x.roundedDown = x.ops.RoundedDown() && nowMS == meta.state.clockMS
 	}
 	var results []*jobpb.Result
 	n := 1 // without replies, for all the operations

@@ -39,6 +39,7 @@ type modelEffects struct {
 	effectsSince [][]*jobpb.Result          // the same, for a test to take
 	// Of the entry under way.
 	term, entryEpoch uint64
+	rounded          bool // the clock is the time of the entry, which was rounded down
 }
 
 func (m *model) advanceAt(op *jobpb.AdvanceAt, r *jobpb.Result) {
@@ -77,7 +78,7 @@ func (m *model) takeEffects(now int64, epoch, term uint64) {
 			return
 		}
 		m.ahead = m.ahead[1:]
-		m.clock = max(m.clock, next.op.AtMs)
+		m.clock, m.rounded = max(m.clock, next.op.AtMs), false
 		m.reset.justNow, m.walk.justNow = false, false
 		m.takeEffect(next.op)
 	}

@@ -15,13 +15,22 @@ type modelReset struct {
 }
 
 // startEntry sets the clock by the time of an entry.
-func (m *model) startEntry(now int64, epoch, term uint64) {
+func (m *model) startEntry(now int64, rounded bool, epoch, term uint64) {
 	m.takeEffects(now, epoch, term)
-	m.term, m.entryEpoch = term, epoch
+	m.term, m.entryEpoch, m.rounded = term, epoch, false
 	if epoch == m.reset.epoch {
 		m.clock = max(m.clock, now)
+		m.rounded = rounded && now == m.clock
 	}
 	m.reset.justNow, m.walk.justNow = false, false
+}
+
+// after returns the end of what lasts for a time from the entry on.
+func (m *model) after(ms int64) int64 {
+	if m.rounded && ms > 0 {
+		ms++
+	}
+	return m.clock + ms
 }
 
 func (m *model) resetClock(op *jobpb.ResetClock, r *jobpb.Result) {

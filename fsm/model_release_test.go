@@ -49,7 +49,7 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 		m.die(t, j)
 	case delay > 0:
 		j.State = jobpb.State_STATE_DELAYED
-		j.DueMs = m.clock + delay
+		j.DueMs = m.after(delay)
 	default:
 		m.makeReady(j)
 	}

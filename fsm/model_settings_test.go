@@ -79,7 +79,7 @@ func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
 		t.PauseMs = op.UntilMs - m.clock
 	}
 	if t.PauseMs > 0 {
-		t.PausedUntilMs = m.clock + t.PauseMs
+		t.PausedUntilMs = max(m.after(op.PauseMs), op.UntilMs)
 	}
 	if op.Endless {
 		t.PausedUntilMs, t.PauseMs = math.MaxInt64, math.MaxInt64

@@ -278,7 +278,7 @@ func (m *model) handOut(j *modelJob, ttr, hold int64, consumer string) *jobpb.Re
 	j.Attempts++
 	j.Reserves++
 	j.generation++
-	j.ReservedUntilMs, j.ReservedBy = m.clock+ttr+hold, consumer
+	j.ReservedUntilMs, j.ReservedBy = m.after(ttr+hold), consumer
 	m.note(j, jobpb.Event_RESERVED, j.Attempts, consumer)
 	return &jobpb.Reserved{
 		Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
@@ -384,7 +384,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		m.giveBack(k.Release, t, j)
 	case *jobpb.Op_Touch:
 		j.Revision++
-		j.ReservedUntilMs = m.clock + cmp.Or(k.Touch.TtrMs, j.TtrMs)
+		j.ReservedUntilMs = m.after(cmp.Or(k.Touch.TtrMs, j.TtrMs))
 		r.ReservedUntilMs = j.ReservedUntilMs
 	case *jobpb.Op_Bury:
 		if k.Bury.SetPriority {

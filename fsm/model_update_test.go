@@ -58,14 +58,14 @@ func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 // early reports whether a job would expire before it is due.
 func (m *model) early(due, delay, expires int64) bool {
 	if due == 0 {
-		due = m.clock + delay
+		due = m.after(delay)
 	}
 	return expires != 0 && expires <= max(due, m.clock)
 }
 
 func (m *model) setDue(j *modelJob, due, delay int64) {
 	if due == 0 {
-		due = m.clock + delay
+		due = m.after(delay)
 	}
 	j.DueMs = due
 	if due > m.clock || m.planned {

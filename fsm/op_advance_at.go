@@ -100,7 +100,7 @@ func (m *Machine) takeEffects(changes *Changes, changed map[string]int, due func
 		p := meta.pending[0]
 		meta.pending = slices.Delete(meta.pending, 0, 1)
 		x.pendingChanged = true
-		meta.state.clockMS = max(meta.state.clockMS, p.at)
+		meta.state.clockMS, x.roundedDown = max(meta.state.clockMS, p.at), false
 		var op jobpb.AdvanceAt
 		if err := op.UnmarshalVTUnsafe(p.op); err != nil {
 			return fmt.Errorf("an advance for %d: %w", p.at, err)

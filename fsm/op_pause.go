@@ -31,7 +31,7 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 	case op.Endless:
 		t.pausedUntil, t.pauseMS = job.NeverMS, job.NeverMS
 	case pause > 0:
-		t.pausedUntil, t.pauseMS = x.clock()+pause, pause
+		t.pausedUntil, t.pauseMS = max(x.after(op.PauseMs), op.UntilMs), pause
 	}
 	r.DueMs = t.pausedUntil
 	x.touch(t)

@@ -48,7 +48,7 @@ func (x *tx) giveBack(t *topic, rec *record, op *jobpb.Release) (to listKind, er
 			}
 			x.setDead(t, s)
 		case listDelayed:
-			s.dueMS = x.clock() + delay
+			s.dueMS = x.after(delay)
 			s.setWaiting()
 		default:
 			s.setWaiting()

@@ -182,7 +182,7 @@ func (x *tx) handOut(t *topic, rec *record, from listKind, lasts int64, consumer
 		if s.generation == 0 {
 			s.generation = 1 // 0 means no token
 		}
-		s.setReserved(x.clock() + lasts)
+		s.setReserved(x.after(lasts))
 		s.reservedBy = strings.Clone(consumer) // it outlives the entry
 		x.recordEvent(t, rec, jobpb.Event_RESERVED, listReserved, s.attempts, consumer)
 	})

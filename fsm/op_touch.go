@@ -13,7 +13,7 @@ func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
 		ttr = rec.status.ttrMS
 	}
 	err = x.move(t, rec, listReserved, listReserved, func(s *jobStatus) {
-		s.setReserved(x.clock() + ttr)
+		s.setReserved(x.after(ttr))
 	})
 	r.State, r.ReservedUntilMs, r.Revision = jobpb.State_STATE_RESERVED, rec.status.reservedUntilMS(), rec.status.revision
 	return err

@@ -178,13 +178,14 @@ func (s *simulation) configure() {
 func (s *simulation) entry(now int64, epoch uint64, all iter.Seq[*jobpb.Op]) {
 	var ops []*jobpb.Op
 	want := []*jobpb.Result{}
-	s.model.startEntry(now, epoch, s.term)
+	rounded := s.rng.IntN(2) == 0
+	s.model.startEntry(now, rounded, epoch, s.term)
 	for op := range all {
 		ops = append(ops, op)
 		want = append(want, proto.Clone(s.model.apply(op)).(*jobpb.Result))
 		s.keepSweep(want[len(want)-1])
 	}
-	s.log = append(s.log, Entry{Index: uint64(len(s.log)+1) + 5, Term: s.term, Data: encodeEntryAt(s.t, now, epoch, ops...)})
+	s.log = append(s.log, Entry{Index: uint64(len(s.log)+1) + 5, Term: s.term, Data: encodeEntryOf(s.t, now, rounded, epoch, ops...)})
 	s.want = append(s.want, want)
 	s.remember()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -130,7 +131,16 @@ func encodeEntry(t testing.TB, now int64, ops ...*jobpb.Op) []byte {
 
 // encodeEntryAt is encodeEntry in an epoch of the clock.
 func encodeEntryAt(t testing.TB, now int64, epoch uint64, ops ...*jobpb.Op) []byte {
-	data := job.AppendClockEpoch(job.AppendEntryHeader(nil, now), epoch)
+	return encodeEntryOf(t, now, false, epoch, ops...)
+}
+
+// encodeEntryOf is encodeEntryAt for a time that may be rounded down.
+func encodeEntryOf(t testing.TB, now int64, rounded bool, epoch uint64, ops ...*jobpb.Op) []byte {
+	at := time.UnixMilli(now)
+	if rounded {
+		at = at.Add(time.Nanosecond)
+	}
+	data := job.AppendEntryTime(nil, at, epoch, job.MaxVersion)
 	for _, op := range ops {
 		var err error
 		data, err = job.AppendOp(data, op)

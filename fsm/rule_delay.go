@@ -8,7 +8,7 @@ import "math/bits"
 func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS, expiresMS int64) (listKind, int64) {
 	now := x.clock()
 	if dueMS == 0 {
-		dueMS = now + delayMS
+		dueMS = x.after(delayMS)
 	}
 	if dueMS > now || x.planned {
 		later := dueMS + spread(seq, t.settings.GetSpreadMs())

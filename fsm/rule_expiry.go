@@ -187,7 +187,7 @@ func (x *tx) checkExpiry(op *jobpb.Add) error {
 // or, if that is 0, after delayMS.
 func (x *tx) expiresLater(dueMS, delayMS, expiresMS int64) error {
 	if dueMS == 0 {
-		dueMS = x.clock() + delayMS
+		dueMS = x.after(delayMS)
 	}
 	if dueMS = max(dueMS, x.clock()); expiresMS == 0 || expiresMS > dueMS {
 		return nil

@@ -36,10 +36,12 @@ type tx struct {
 
 	schedules map[string]*schedule // changed, those that are gone included; mostly nil
 
-	term     uint64           // of the entry being applied; a followed one has its primary's
-	nowMS    int64            // the time of that entry
-	followed bool             // it is one of the primary's
-	toFollow *jobpb.FollowLog // of the present entry; nil: none
+	term  uint64 // of the entry being applied; a followed one has its primary's
+	nowMS int64  // the time of that entry
+	// roundedDown: the clock is the entry's time, rounded down.
+	roundedDown bool
+	followed    bool             // it is one of the primary's
+	toFollow    *jobpb.FollowLog // of the present entry; nil: none
 
 	caller  *caller // of the running operation; nil: it may do everything
 	callers caller  // what caller points to, so that an operation allocates none
@@ -410,6 +412,15 @@ func (x *tx) refreshHeads() error {
 func (x *tx) limits() *job.Limits { return x.m.limits }
 
 func (x *tx) clock() int64 { return x.m.meta.state.clockMS }
+
+// after returns the first millisecond that is at least ms after the entry was proposed. What lasts
+// for a time ends then, so it is never shorter than asked for. Nothing that has no length waits.
+func (x *tx) after(ms int64) int64 {
+	if ms <= 0 || !x.roundedDown {
+		return x.clock() + ms
+	}
+	return x.clock() + 1 + ms
+}
 
 func (x *tx) name(rec *record) string { return rec.name(x.m.options.Shard) }
 

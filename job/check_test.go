@@ -194,7 +194,7 @@ func TestCheckOpHoldsEveryRule(t *testing.T) {
 
 func TestMillisOfKeepsWhatIsOutOfRangeOut(t *testing.T) {
 	for seconds, want := range map[float64]int64{
-		0: 0, 1: 1000, 0.0004: 1, 0.0016: 2, -0.0004: -1, -1: -1000,
+		0: 0, 1: 1000, 0.0004: 1, 0.0011: 2, 0.0016: 2, 0.1: 100, 1.001: 1001, 4.35: 4350, 1e9: 1e12, 999999999.999: 999999999999, -0.0004: -1, -1: -1000,
 		1e300: math.MaxInt64, -1e300: math.MinInt64, math.Inf(1): math.MaxInt64, math.Inf(-1): math.MinInt64,
 	} {
 		require.Equal(t, want, MillisOf(seconds), seconds)

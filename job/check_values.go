@@ -42,8 +42,10 @@ func (l *Limits) checkName(field, s string) error {
 	return nil
 }
 
-// MillisOf converts seconds of a client to milliseconds, rounded to the nearest. A positive
-// value stays positive, because 0 means "never" for some fields. A value that is negative,
+// MillisOf converts seconds of a client to milliseconds. What is not a whole number of them is
+// rounded up, so that nothing is shorter than asked for, except for less than a microsecond, which
+// may come from the conversion. A positive value stays positive, because 0 means "never" for some
+// fields. A value that is negative,
 // not a number or too large stays outside every valid range.
 func MillisOf(seconds float64) int64 {
 	switch ms := seconds * 1000; {
@@ -52,7 +54,7 @@ func MillisOf(seconds float64) int64 {
 	case ms >= math.MaxInt64:
 		return math.MaxInt64
 	case ms > 0:
-		return max(int64(ms+0.5), 1)
+		return max(int64(math.Ceil(ms-0.001)), 1)
 	case ms < 0:
 		return min(int64(ms-0.5), -1)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -19,6 +20,20 @@ func AppendEntryHeader(buf []byte, nowMS int64) []byte {
 	buf = append(buf, EntryVersion, tagNow)
 	return binary.AppendUvarint(buf, uint64(nowMS))
 }
+
+// AppendEntryTime is AppendEntryHeader and AppendClockEpoch for an instant, in a cluster with this
+// version. The time of an entry is rounded down: nothing is due by it that is not due yet. What
+// counts from it must be rounded up.
+func AppendEntryTime(buf []byte, now time.Time, epoch uint64, version uint32) []byte {
+	buf = AppendClockEpoch(AppendEntryHeader(buf, now.UnixMilli()), epoch)
+	if version >= roundedDownSince && now.Nanosecond()%int(time.Millisecond) != 0 {
+		buf = append(buf, tagRoundedDown, 1)
+	}
+	return buf
+}
+
+// roundedDownSince is the cluster version from which on entries say that their time is rounded down.
+const roundedDownSince = 2
 
 // AppendClockEpoch adds the epoch of the leader's clock to an entry's header. The default
 // is 0.
@@ -153,7 +168,7 @@ func DecodeEntry(data []byte) (*jobpb.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &jobpb.Entry{NowMs: now, ClockEpoch: r.epoch}
+	e := &jobpb.Entry{NowMs: now, ClockEpoch: r.epoch, RoundedDown: r.roundedDown}
 	for {
 		op, err := r.Next()
 		if err != nil {

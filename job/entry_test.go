@@ -3,6 +3,7 @@ package job
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -48,6 +49,36 @@ func TestEntryPutTogetherByHandIsTheSchemasEntry(t *testing.T) {
 	require.Equal(t, 3, n)
 }
 
+func TestAnEntrySaysWhetherItsTimeIsRounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		nanos   int64 // after a whole millisecond
+		version uint32
+		rounded bool
+	}{
+		"a whole millisecond":                    {0, 2, false},
+		"a part of one":                          {1, 2, true},
+		"nearly all of one":                      {999_999, 2, true},
+		"before all nodes know it":               {999_999, 1, false},
+		"a whole one before all nodes know what": {0, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, epoch := range []uint64{0, 300} {
+				entry := AppendEntryTime(nil, time.Unix(0, 1_700_000_000_123_000_000+c.nanos), epoch, c.version)
+				e, err := DecodeEntry(append(entry, sampleRun(t)...))
+				require.NoError(t, err)
+				require.Equal(t, int64(1_700_000_000_123), e.NowMs)
+				require.Equal(t, epoch, e.ClockEpoch)
+				require.Equal(t, c.rounded, e.RoundedDown)
+				require.Len(t, e.Ops, len(sampleOps()))
+
+				want, err := (&jobpb.Entry{NowMs: e.NowMs, ClockEpoch: epoch, RoundedDown: c.rounded}).MarshalVT()
+				require.NoError(t, err)
+				require.Equal(t, append([]byte{EntryVersion}, want...), entry)
+			}
+		})
+	}
+}
+
 func TestAnAddIsFoundInARun(t *testing.T) {
 	require.True(t, HasAdd(sampleRun(t)))
 	require.False(t, HasAdd(nil))
@@ -77,13 +108,15 @@ func TestDecodeEntryRefusesWhatItDoesNotKnow(t *testing.T) {
 		data []byte
 		says string
 	}{
-		"empty":             {nil, "empty"},
-		"newer version":     {append([]byte{EntryVersion + 1}, good[1:]...), "newer release"},
-		"without time":      {append([]byte{EntryVersion}, sampleRun(t)...), "begin with its time"},
-		"version alone":     {[]byte{EntryVersion}, "begin with its time"},
-		"cut in its time":   {[]byte{EntryVersion, tagNow, 0x80}, "time is cut short"},
-		"cut short":         {good[:len(good)-1], "does not decode"},
-		"unknown operation": {unknownOp, "newer release"},
+		"empty":                              {nil, "empty"},
+		"newer version":                      {append([]byte{EntryVersion + 1}, good[1:]...), "newer release"},
+		"without time":                       {append([]byte{EntryVersion}, sampleRun(t)...), "begin with its time"},
+		"version alone":                      {[]byte{EntryVersion}, "begin with its time"},
+		"whether its time is rounded, cut":   {append(AppendEntryHeader(nil, 5), tagRoundedDown), "rounded is cut short or not 1"},
+		"whether its time is rounded, not 1": {append(AppendEntryHeader(nil, 5), tagRoundedDown, 0), "rounded is cut short or not 1"},
+		"cut in its time":                    {[]byte{EntryVersion, tagNow, 0x80}, "time is cut short"},
+		"cut short":                          {good[:len(good)-1], "does not decode"},
+		"unknown operation":                  {unknownOp, "newer release"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := DecodeEntry(c.data)

@@ -2,6 +2,7 @@ package job
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -20,4 +21,14 @@ func TestAnEntryKeepsItsBytes(t *testing.T) {
 	for i, op := range sampleOps() {
 		require.True(t, proto.Equal(op, e.Ops[i]), "operation %d", i)
 	}
+}
+
+func TestAnEntryWhoseTimeIsRoundedKeepsItsBytes(t *testing.T) {
+	entry := append(AppendEntryTime(nil, time.Unix(1_700_000_000, 123_400_000), 7, roundedDownSince), sampleRun(t)...)
+	e, err := DecodeEntry(golden.Frozen(t, "entry-rounded-1", entry))
+	require.NoError(t, err)
+	require.EqualValues(t, 1_700_000_000_123, e.NowMs)
+	require.EqualValues(t, 7, e.ClockEpoch)
+	require.True(t, e.RoundedDown)
+	require.Len(t, e.Ops, len(sampleOps()))
 }

@@ -95,6 +95,8 @@ var (
 	tagNow   = tagOf(entryFields.ByName("now_ms"), protowire.VarintType)
 	tagOp    = tagOf(entryFields.ByName("ops"), protowire.BytesType)
 	tagEpoch = tagOf(entryFields.ByName("clock_epoch"), protowire.VarintType)
+
+	tagRoundedDown = tagOf(entryFields.ByName("rounded_down"), protowire.VarintType)
 )
 
 func tagOf(f protoreflect.FieldDescriptor, t protowire.Type) byte {

@@ -14,6 +14,8 @@ type OpReader struct {
 	rest    []byte
 	read    int
 	epoch   uint64 // of the entry's clock
+	// roundedDown: the entry's time was.
+	roundedDown bool
 	version uint32 // refuses what is newer
 	frame   []byte // op, encoded
 	number  uint64 // of op
@@ -40,12 +42,18 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("log entry of version %d does not decode: its time is cut short", EntryVersion)
 	}
-	r.rest, r.read, r.epoch, r.version = data[2+n:], 0, 0, MaxVersion
+	r.rest, r.read, r.epoch, r.roundedDown, r.version = data[2+n:], 0, 0, false, MaxVersion
 	if len(r.rest) > 0 && r.rest[0] == tagEpoch {
 		if r.epoch, n = binary.Uvarint(r.rest[1:]); n <= 0 || r.epoch == 0 {
 			return 0, fmt.Errorf("log entry of version %d does not decode: the epoch of its clock is cut short or 0", EntryVersion)
 		}
 		r.rest = r.rest[1+n:]
+	}
+	if len(r.rest) > 0 && r.rest[0] == tagRoundedDown {
+		if len(r.rest) < 2 || r.rest[1] != 1 {
+			return 0, fmt.Errorf("log entry of version %d does not decode: whether its time is rounded is cut short or not 1", EntryVersion)
+		}
+		r.rest, r.roundedDown = r.rest[2:], true
 	}
 	return int64(now), nil
 }
@@ -59,6 +67,9 @@ func (r *OpReader) Alone() bool { return r.read == 1 && len(r.rest) == 0 }
 
 // ClockEpoch returns the epoch of the entry's clock.
 func (r *OpReader) ClockEpoch() uint64 { return r.epoch }
+
+// RoundedDown reports whether the entry's time was rounded down to a millisecond.
+func (r *OpReader) RoundedDown() bool { return r.roundedDown }
 
 // Left returns the number of operations that remain, up to the first one without a frame.
 func (r *OpReader) Left() (n int) {

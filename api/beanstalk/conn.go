@@ -60,6 +60,9 @@ type conn struct {
 	claimed int64           // of it
 	awaits  bool            // a body is being read, with a deadline
 
+	returning *returning // nil: it has not reserved yet
+	settled   bool       // see awaitReturns
+
 	producer, worker bool
 	greeted          bool // its first bytes were checked: it is not an HTTP client
 }
@@ -100,6 +103,9 @@ func (c *conn) serve() {
 // leave releases the jobs of the connection and removes it from all counts.
 func (c *conn) leave() {
 	c.returnJobs()
+	if c.returning != nil {
+		c.server.returns.remove(c.returning)
+	}
 	c.unclaim(c.claimed)
 	c.server.tubes.use(c.used, -1)
 	for _, name := range c.watched {
@@ -184,6 +190,7 @@ func (c *conn) execute(line []byte) error {
 	if c.charge(cmd) != nil {
 		return c.decline(cmd, func() { c.say(outOfMemory) })
 	}
+	c.awaitReturns(cmd.verb)
 	if !c.audited(cmd) {
 		return c.dispatch(cmd)
 	}

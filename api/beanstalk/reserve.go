@@ -134,6 +134,7 @@ func (c *conn) reserveJob(id uint64) {
 		c.say(notFound)
 		return
 	}
+	c.mayHold()
 	r := c.do(&jobpb.Op{Kind: &jobpb.Op_ReserveJob{ReserveJob: &jobpb.ReserveJob{Ref: &jobpb.Ref{Seq: id}}}})
 	switch {
 	case r == nil:
@@ -145,8 +146,16 @@ func (c *conn) reserveJob(id uint64) {
 	}
 }
 
+// mayHold notes that the connection may have jobs to give back when it ends.
+func (c *conn) mayHold() {
+	if c.returning == nil {
+		c.returning = c.server.returns.add(c.net, c.host())
+	}
+}
+
 // work counts the connection as a worker.
 func (c *conn) work() {
+	c.mayHold()
 	if !c.worker {
 		c.worker = true
 		c.server.counts.workers.Add(1)

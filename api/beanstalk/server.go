@@ -75,6 +75,7 @@ type Server struct {
 	hold     time.Duration    // not negative
 
 	complaints complaints
+	returns    returns
 
 	ctx    context.Context // ends when Shutdown starts
 	cancel context.CancelFunc

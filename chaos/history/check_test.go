@@ -131,6 +131,11 @@ func TestEachInvariantCanFail(t *testing.T) {
 			d.Complete, d.Due = 997*ms, 900*ms
 			return ops
 		}},
+		{"delivered half a millisecond before the client's delay", "I3", func(ops []Op) []Op {
+			d := find(ops, "a", Deliver, 0)
+			d.Complete, d.Due = 1000*ms-500, 900*ms
+			return ops
+		}},
 		{"delivered before the server's due instant", "I3", func(ops []Op) []Op {
 			find(ops, "a", Deliver, 0).Due = 1005 * ms
 			return ops

@@ -34,6 +34,7 @@ type jobHistory struct {
 
 	options Options
 	bound   int64    // see slack
+	skew    int64    // see lasted
 	waits   [3]int64 // see backoff
 	report  *Report
 }
@@ -75,6 +76,11 @@ func (s *jobHistory) topic() string {
 // slack is how far clocks may have been apart for this job, in microseconds.
 func (s *jobHistory) slack() int64 { return s.bound }
 
+// lasted reports whether what a client has asked for, until an instant, lasted until then. Both are
+// by the recorder's steady clock, so only a clock that a fault has set is an excuse: no delay is
+// shorter than asked for, not by a microsecond.
+func (s *jobHistory) lasted(until, ended int64) bool { return ended >= until-s.skew }
+
 func (s *jobHistory) findBound() {
 	by := time.Duration(0)
 	for _, k := range s.options.Skews {
@@ -82,7 +88,7 @@ func (s *jobHistory) findBound() {
 			by = k.By
 		}
 	}
-	s.bound = (s.options.ClockBound + by).Microseconds()
+	s.bound, s.skew = (s.options.ClockBound + by).Microseconds(), by.Microseconds()
 }
 
 // calledIn reports whether a call that sets an instant was under way in a window.
@@ -259,12 +265,15 @@ func (s *jobHistory) checkEarly() {
 		if first && d.Outcome == OK && d.Due > 0 && !s.limited {
 			s.report.WorstLateness = max(s.report.WorstLateness, micros(d.Complete-d.Due))
 		}
-		after := max(d.Due, s.releasedUntil(d))
+		asked := s.releasedUntil(d)
 		if earliest != math.MaxInt64 && !s.hastened(d) {
-			after = max(after, earliest)
+			asked = max(asked, earliest)
 		}
-		if d.Complete < after-s.slack() {
-			s.report.Violate("I3", s.id, "delivered %v before it was due", micros(after-d.Complete))
+		switch {
+		case !s.lasted(asked, d.Complete):
+			s.report.Violate("I3", s.id, "delivered %v before the delay that was asked for was over", micros(asked-d.Complete))
+		case d.Complete < d.Due-s.slack():
+			s.report.Violate("I3", s.id, "delivered %v before it was due", micros(d.Due-d.Complete))
 		}
 	}
 }

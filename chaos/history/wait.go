@@ -45,7 +45,7 @@ func (s *jobHistory) checkPostponed() {
 		}
 		until := m.Invoke + m.Delay.Microseconds()
 		for _, d := range s.deliveries {
-			early := d.Seq == m.Seq && d.Complete < until-s.slack()
+			early := d.Seq == m.Seq && !s.lasted(until, d.Complete)
 			if early && s.reservedAfter(d, m.Complete) && !s.hastenedBetween(m, d) && !s.kickedBetween(m, d) {
 				s.report.Violate("I3", s.id, "delivered %v before the instant that an acknowledged %s gave it", micros(until-d.Complete), m.Kind)
 			}

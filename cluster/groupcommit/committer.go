@@ -24,6 +24,8 @@ type CommitterOptions struct {
 	Apply func(entry []byte, timeout time.Duration) raft.ApplyFuture
 	// Now returns the time that an entry carries, and the epoch of the clock.
 	Now func() (now time.Time, epoch uint64)
+	// Version returns the cluster version.
+	Version func() uint32
 	// Observe is called with each outcome, as Raft reports it and as the batch gets it,
 	// and the time since Propose.
 	Observe func(took time.Duration, ofRaft, err error)
@@ -44,7 +46,7 @@ func NewCommitter(o CommitterOptions) *Committer {
 // Propose makes the batch one entry. It is a Route's Send.
 func (c *Committer) Propose(b *Batch, complete Complete) {
 	now, epoch := c.o.Now()
-	entry := job.AppendClockEpoch(job.AppendEntryHeader(make([]byte, 0, b.Bytes+32), now.UnixMilli()), epoch)
+	entry := job.AppendEntryTime(make([]byte, 0, b.Bytes+32), now, epoch, c.o.Version())
 	f := c.o.Apply(b.AppendOps(entry), enqueueTimeout)
 	// The channel has room for each batch that may be in flight.
 	c.commits <- commit{future: f, start: time.Now(), complete: complete}

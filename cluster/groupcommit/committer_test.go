@@ -45,6 +45,7 @@ func TestOutcomesOfAnEntry(t *testing.T) {
 			var seen, err error
 			var rs []*jobpb.Result
 			committer := NewCommitter(CommitterOptions{
+				Version: func() uint32 { return job.FirstVersion },
 				Apply: func(entry []byte, _ time.Duration) raft.ApplyFuture {
 					e, err := job.DecodeEntry(entry)
 					require.NoError(t, err)

@@ -80,7 +80,11 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) fix {
 	if m.name == hook.HandOutTwice {
 		return func(rs []*jobpb.Result) []*jobpb.Result { return m.handOutTwice(in, rs) }
 	}
-	data := job.AppendEntryHeader(nil, in.NowMs)
+	now := time.UnixMilli(in.NowMs)
+	if in.RoundedDown {
+		now = now.Add(1)
+	}
+	data := job.AppendEntryTime(nil, now, 0, job.MaxVersion)
 	forgotten := map[int]*jobpb.Result{} // by place in the entry as it was sent
 	due := map[int]int64{}
 	reworded := map[int]func(*jobpb.Result){}

@@ -619,7 +619,10 @@ type Entry struct {
 	Ops   []*Op                  `protobuf:"bytes,2,rep,name=ops,proto3" json:"ops,omitempty"`
 	// The epoch of the clock of now_ms: how often it was set back. In another epoch now_ms
 	// is ignored.
-	ClockEpoch    uint64 `protobuf:"varint,3,opt,name=clock_epoch,json=clockEpoch,proto3" json:"clock_epoch,omitempty"`
+	ClockEpoch uint64 `protobuf:"varint,3,opt,name=clock_epoch,json=clockEpoch,proto3" json:"clock_epoch,omitempty"`
+	// Whether now_ms was rounded down: then times that last begin with the next millisecond, so that
+	// none is shorter than asked for. Since cluster version 2.
+	RoundedDown   bool `protobuf:"varint,4,opt,name=rounded_down,json=roundedDown,proto3" json:"rounded_down,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -673,6 +676,13 @@ func (x *Entry) GetClockEpoch() uint64 {
 		return x.ClockEpoch
 	}
 	return 0
+}
+
+func (x *Entry) GetRoundedDown() bool {
+	if x != nil {
+		return x.RoundedDown
+	}
+	return false
 }
 
 type Op struct {
@@ -6688,12 +6698,13 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\x1a\x17job/jobpb/standby.proto\"_\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\x1a\x17job/jobpb/standby.proto\"\x82\x01\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\x8a\x11\n" +
+	"clockEpoch\x12!\n" +
+	"\frounded_down\x18\x04 \x01(\bR\vroundedDown\"\x8a\x11\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +

@@ -50,6 +50,16 @@ func (m *Entry) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.RoundedDown {
+		i--
+		if m.RoundedDown {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x20
+	}
 	if m.ClockEpoch != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.ClockEpoch))
 		i--
@@ -5797,6 +5807,9 @@ func (m *Entry) SizeVT() (n int) {
 	if m.ClockEpoch != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.ClockEpoch))
 	}
+	if m.RoundedDown {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -8378,6 +8391,26 @@ func (m *Entry) UnmarshalVTUnsafe(dAtA []byte) error {
 					break
 				}
 			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RoundedDown", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.RoundedDown = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
