@@ -74,9 +74,9 @@ func (c *conn) statsJob(id uint64) {
 // seconds rounds down; a time in the past is 0.
 func seconds(ms int64) uint64 { return uint64(max(ms, 0) / 1000) }
 
-// secondsLeft returns how many whole seconds remain of ms. Times are whole
-// milliseconds, and the current one has begun.
-func secondsLeft(ms int64) uint64 { return seconds(ms - 1) }
+// secondsLeft returns how many whole seconds remain of ms. Times are whole milliseconds: the end
+// was rounded up, and the present is rounded down.
+func secondsLeft(ms int64) uint64 { return seconds(ms - 2) }
 
 func (c *conn) statsTube(name string) {
 	refs, named := c.server.tubes.of(name)
