@@ -11,17 +11,17 @@ import (
 // OpReader reads a run of operations one by one, each into the same messages: an entry may
 // have thousands.
 type OpReader struct {
-	rest    []byte
-	read    int
-	epoch   uint64 // of the entry's clock
+	rest  []byte
+	read  int
+	epoch uint64 // of the entry's clock
 	// roundedDown: the entry's time was.
 	roundedDown bool
-	version uint32 // refuses what is newer
-	frame   []byte // op, encoded
-	number  uint64 // of op
-	op      jobpb.Op
-	kind    jobpb.Op_Add // of op if it is an add, the most frequent one
-	add     jobpb.Add
+	version     uint32 // refuses what is newer
+	frame       []byte // op, encoded
+	number      uint64 // of op
+	op          jobpb.Op
+	kind        jobpb.Op_Add // of op if it is an add, the most frequent one
+	add         jobpb.Add
 }
 
 var errFrame = errors.New("it is cut short or not framed as an operation")
