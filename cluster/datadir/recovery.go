@@ -41,12 +41,12 @@ func WithRejoin(err error, dataDir string) error {
 }
 
 func recovery(dataDir string) string {
-	return fmt.Sprintf("the node does not serve from it. If it is one of several nodes, and the others are a majority and run: "+
+	return fmt.Sprintf("the node does not serve from it. tarry check --data-dir %s says what is damaged. If it is one of several nodes, and the others are a majority and run: "+
 		"move %s away (keep it until the cluster is healthy) and start the node again with --join: "+
 		"it rejoins as a new member and gets everything from the others. If it is the only node, or a majority is lost: "+
 		"do not remove the directory, it may be all that is left of the jobs; "+
 		"restore a backup with tarry restore into a new directory, or put a copy of the directory in its place that you made while the node was stopped; later changes are lost. "+
-		"If another node is left, tarry recover shows what it has", dataDir)
+		"If another node is left, tarry recover shows what it has", dataDir, dataDir)
 }
 
 // WithRoom adds to an error of a full disk what to do about it. It returns other errors,

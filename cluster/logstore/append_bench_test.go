@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,4 +26,14 @@ func BenchmarkAppend(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkWatermark is what the watermark adds to an append.
+func BenchmarkWatermark(b *testing.B) {
+	w, err := createWatermark(vfs.Default, b.TempDir(), "watermark", 3)
+	require.NoError(b, err)
+	for index := uint64(1); b.Loop(); index++ {
+		require.NoError(b, w.next(index, 1))
+	}
+	require.NoError(b, w.close())
 }

@@ -30,6 +30,9 @@ type Options struct {
 	Wrap func(raft.LogStore) raft.LogStore
 	// SegmentBytes is the size of one segment of raft-wal; 0: its default, 64 MiB.
 	SegmentBytes int
+	// CutDamage opens a raft-wal log whose end is damaged or lost as far as it can be read, and
+	// removes what is behind: acknowledged entries may be lost. Only a recovery uses it.
+	CutDamage bool
 	// Disk replaces the files below the directory; nil: they are on the file system.
 	Disk *Disk
 }

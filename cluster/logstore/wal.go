@@ -63,11 +63,11 @@ func openWALIn(walDir string, disk *Disk, used bool, o Options) (_ *walLog, err 
 	if err := checkList(content.PersistentState, segment.NewFiler(walDir, disk.Segments), used); err != nil {
 		return l, err
 	}
-	if l.mark, err = openWALMark(disk.Records, walDir, content.Watermark); err != nil {
+	if l.mark, err = openWALMark(disk.Records, walDir, content.Watermark && !o.CutDamage); err != nil {
 		return l, err
 	}
 	end, err := checkWAL(walDir, disk.Segments, content, l.mark.held)
-	if err != nil {
+	if err != nil && !(o.CutDamage && errors.Is(err, ErrFileDamaged)) {
 		return l, err
 	}
 	size := cmp.Or(o.SegmentBytes, wal.DefaultSegmentSize)

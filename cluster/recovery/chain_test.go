@@ -53,7 +53,7 @@ func readerOf(t *testing.T, file []byte) *backup.Reader {
 // What an incremental backup and its base make is what a whole backup is, and a base with another
 // id is not taken for it.
 func TestAnIncrementalBackupIsVerifiedWithItsBase(t *testing.T) {
-	dir, s, err := openStopped(lostNode(t, 5, 5))
+	dir, s, err := openStopped(lostNode(t, 5, 5), false)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dir.Close()) }()
 	defer func() { require.NoError(t, s.close()) }()

@@ -1,13 +1,19 @@
 package recovery
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/datadir"
+	"tarry/cluster/logstore"
 )
 
 // contentsBelow are the hashes of all files below a directory.
@@ -81,4 +87,40 @@ func TestCheckNamesWhatIsDamagedAndChangesNothing(t *testing.T) {
 			require.ErrorContains(t, found.Problems[0].Err, tt.says)
 		})
 	}
+}
+
+// Of a log that is damaged at its end the entries before the damage can be recovered, and nothing
+// else counts as all that there is.
+func TestWhatADamagedLogStillHasIsRecoveredOnlyOnRequest(t *testing.T) {
+	data := lostNode(t, 7, 9)
+	dir, err := datadir.OpenStopped(data)
+	require.NoError(t, err)
+	s, err := openStores(dir, false, false)
+	require.NoError(t, err)
+	for i := uint64(10); i < 16; i += 3 {
+		require.NoError(t, s.log.Log.StoreLogs([]*raft.Log{addEntry(t, i), addEntry(t, i+1), addEntry(t, i+2)}))
+	}
+	require.NoError(t, errors.Join(s.close(), dir.Close()))
+	files, err := filepath.Glob(filepath.Join(data, "shard-0/raft/wal/*.wal"))
+	require.NoError(t, err)
+	content, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	content[bytes.Index(content, []byte("job-11"))] ^= 1
+	require.NoError(t, os.WriteFile(files[0], content, 0o600))
+
+	_, err = Inspect(data)
+	require.ErrorIs(t, err, logstore.ErrFileDamaged)
+	_, err = Recover(t.Context(), data)
+	require.ErrorIs(t, err, logstore.ErrFileDamaged)
+	found, err := Check(data, t.TempDir())
+	require.NoError(t, err)
+	require.Equal(t, []uint64{9, 15}, []uint64{found.Log.Last, found.Log.Acknowledged})
+
+	done, err := RecoverReadable(t.Context(), data)
+	require.NoError(t, err)
+	require.EqualValues(t, 9, done.Before.LastIndex)
+	require.EqualValues(t, 7, done.Counts.Jobs())
+	found, err = Check(data, t.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, found.Problems)
 }

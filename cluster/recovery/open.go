@@ -25,8 +25,9 @@ type stores struct {
 	fatal error // the first failure in the background
 }
 
-// openStores opens the stores of a shard; with claim it creates them if there are none.
-func openStores(dir *datadir.Dir, claim bool) (s *stores, err error) {
+// openStores opens the stores of a shard; with claim it creates them if there are none. With cut
+// it removes the end of a damaged log (logstore.Options.CutDamage).
+func openStores(dir *datadir.Dir, claim, cut bool) (s *stores, err error) {
 	shard := dir.Shard(0)
 	s = new(stores)
 	defer func() {
@@ -39,7 +40,7 @@ func openStores(dir *datadir.Dir, claim bool) (s *stores, err error) {
 			return s, err
 		}
 	}
-	if s.log, err = logstore.Open(filepath.Join(shard, "raft"), logstore.Options{Kind: logstore.Kind(dir.LogStore()), Fatal: s.fail}); err != nil {
+	if s.log, err = logstore.Open(filepath.Join(shard, "raft"), logstore.Options{Kind: logstore.Kind(dir.LogStore()), Fatal: s.fail, CutDamage: cut}); err != nil {
 		return s, fmt.Errorf("open the Raft log: %w", err)
 	}
 	if s.machine, err = fsm.Open(filepath.Join(shard, "fsm"), fsm.Options{OnFatal: s.fail}); err != nil {

@@ -66,7 +66,7 @@ type Recovered struct {
 // Inspect returns what the stopped node of a data directory has. It changes nothing but what
 // each start does: the store's own log is replayed.
 func Inspect(dataDir string) (h Held, err error) {
-	dir, s, err := openStopped(dataDir)
+	dir, s, err := openStopped(dataDir, false)
 	if err != nil {
 		return Held{}, err
 	}
@@ -79,8 +79,18 @@ func Inspect(dataDir string) (h Held, err error) {
 // known. Other nodes join with empty directories. The servers of the old configuration
 // cannot join, nor vote. It blocks while the log is applied. It may be interrupted by ctx, or
 // by a crash: no node starts in the directory then, until another call has ended well.
-func Recover(ctx context.Context, dataDir string) (done Recovered, err error) {
-	dir, s, err := openStopped(dataDir)
+func Recover(ctx context.Context, dataDir string) (Recovered, error) {
+	return recoverIn(ctx, dataDir, false)
+}
+
+// RecoverReadable is Recover for a directory whose log is damaged at its end, which Check has
+// found: what cannot be read, and all behind it, is removed.
+func RecoverReadable(ctx context.Context, dataDir string) (Recovered, error) {
+	return recoverIn(ctx, dataDir, true)
+}
+
+func recoverIn(ctx context.Context, dataDir string, cut bool) (done Recovered, err error) {
+	dir, s, err := openStopped(dataDir, cut)
 	if err != nil {
 		return Recovered{}, err
 	}
@@ -92,12 +102,20 @@ func Recover(ctx context.Context, dataDir string) (done Recovered, err error) {
 	return done, dir.EndRecovery()
 }
 
-func openStopped(dataDir string) (*datadir.Dir, *stores, error) {
+// openStopped opens a stopped node's directory. With cut no node starts in it any more before a
+// recovery has ended.
+func openStopped(dataDir string, cut bool) (*datadir.Dir, *stores, error) {
 	dir, err := datadir.OpenStopped(dataDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := openStores(dir, false)
+	var s *stores
+	if cut {
+		err = dir.BeginRecovery()
+	}
+	if err == nil {
+		s, err = openStores(dir, false, cut)
+	}
 	if err == nil {
 		err = statemachine.CheckStart(s.machine, s.log.Log, s.log.Stable)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 // by Raft, which also drops what only they have. So there is one log, and no state has applied
 // another. It may be interrupted, as Recover.
 func RecoverPeers(ctx context.Context, dataDir string, p *Peers) (done Recovered, err error) {
-	dir, s, err := openStopped(dataDir)
+	dir, s, err := openStopped(dataDir, false)
 	if err != nil {
 		return Recovered{}, err
 	}

@@ -60,7 +60,7 @@ func peersOf(t *testing.T, source, other string) *Peers {
 // logOf returns the bounds of a stopped node's log.
 func logOf(t *testing.T, path string) (first, last uint64) {
 	t.Helper()
-	dir, s, err := openStopped(path)
+	dir, s, err := openStopped(path, false)
 	require.NoError(t, err)
 	first, err = s.log.Log.FirstIndex()
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func (failingAppend) StoreLogs([]*raft.Log) error { return errors.New("no more e
 func TestTheSourcesLogIsCutOnlyWhenItsStateIsOnDisk(t *testing.T) {
 	source, other := leftNode(t, 5, 20), leftNode(t, 8, 12)
 	p := peersOf(t, source, other)
-	dir, s, err := openStopped(source)
+	dir, s, err := openStopped(source, false)
 	require.NoError(t, err)
 	require.NoError(t, dir.BeginRecovery())
 	log := s.log.Log
@@ -181,7 +181,7 @@ func TestTheSourcesLogIsCutOnlyWhenItsStateIsOnDisk(t *testing.T) {
 func TestARecoveryWithPeersGoesOnAfterACrash(t *testing.T) {
 	source, other := leftNode(t, 5, 20), leftNode(t, 8, 12)
 	p := peersOf(t, source, other)
-	dir, s, err := openStopped(source)
+	dir, s, err := openStopped(source, false)
 	require.NoError(t, err)
 	require.NoError(t, dir.BeginRecovery())
 	require.NoError(t, s.applyLog(t.Context()))

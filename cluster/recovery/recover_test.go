@@ -24,7 +24,7 @@ func newStores(t *testing.T, f func(s *stores, serverID string)) (path string) {
 	path = filepath.Join(t.TempDir(), "data")
 	dir, err := datadir.Open(path, "n1", "")
 	require.NoError(t, err)
-	s, err := openStores(dir, true)
+	s, err := openStores(dir, true, false)
 	require.NoError(t, err)
 	f(s, dir.ServerID())
 	require.NoError(t, s.close())

@@ -60,7 +60,7 @@ func Restore(ctx context.Context, from backup.State, t Target) (done Restored, e
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	// From here on no node starts in the directory, until a restore has ended.
-	s, err := openStores(dir, true)
+	s, err := openStores(dir, true, false)
 	if err == nil {
 		done, err = s.restore(ctx, from, t, dir.ServerID())
 		err = errors.Join(err, s.close())

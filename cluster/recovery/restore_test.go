@@ -18,7 +18,7 @@ import (
 // backupOf makes a backup of a node with three jobs, whose header change may change.
 func backupOf(t *testing.T, change func(h *backup.Header)) *backup.Reader {
 	t.Helper()
-	dir, s, err := openStopped(lostNode(t, 5, 5))
+	dir, s, err := openStopped(lostNode(t, 5, 5), false)
 	require.NoError(t, err)
 	stream, err := s.machine.OpenStream()
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestACancelledVerificationLeavesNothing(t *testing.T) {
 
 // A hundred million records take minutes to check, and nobody may have to wait for that.
 func TestAReadOfTheStateEndsWithItsContext(t *testing.T) {
-	dir, s, err := openStopped(lostNode(t, 5, 5))
+	dir, s, err := openStopped(lostNode(t, 5, 5), false)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(s.close(), dir.Close())) }()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -99,5 +99,5 @@ func (c *localCommand) printChecked(f *recovery.CheckReport) error {
 		return errors.Join(err, c.out.line("nothing is damaged"))
 	}
 	return errors.Join(err, c.out.line("The directory is damaged and was not changed. If other nodes are a majority and run, move it away and start the node with --join: it gets everything from them. "+
-		"If it is all that is left, keep a copy of it; restore a backup with tarry restore, or put a copy in its place that was made while the node was stopped."))
+		"If it is all that is left, keep a copy of it; restore a backup with tarry restore, or put a copy in its place that was made while the node was stopped. If only the end of the log is damaged, tarry recover --as-only-voter --discard-damaged-end goes on with what can be read."))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,10 @@ data. Writes that were acknowledged by the lost nodes and never reached this one
 writes that were never acknowledged may appear. Compare all nodes that are left, and take the
 one with the largest LAST TERM, and of equal ones the largest LAST INDEX.
 
+If the end of the log is damaged, the command fails. With --discard-damaged-end, too, it goes on
+with what can be read (tarry check), for a node that is all that is left: what is behind it is
+removed, so copy the directory before.
+
 A node that is the only voter of its cluster already needs no recovery, and --as-only-voter
 changes nothing then; with --force it gives the cluster a new id.
 
@@ -35,6 +40,7 @@ func recoverCommand() *cobra.Command {
 	dir := c.flags.String("data-dir", "", "data `directory` of a stopped node")
 	only := c.flags.Bool("as-only-voter", false, "make the node the only voter of a new cluster")
 	force := c.flags.Bool("force", false, "with --as-only-voter: make a new cluster also of a node that is the only voter already")
+	discard := c.flags.Bool("discard-damaged-end", false, "with --as-only-voter: remove what is behind the last entry of a damaged log that can be read")
 	peersFile := c.flags.String("peers", "", "make the node a voter of a new cluster, with the other nodes of this `file` (tarry recover peers)")
 	yes := c.flags.BoolP("yes", "y", false, "do not ask; needed when standard input is not a terminal")
 	dry := c.flags.Bool("dry-run", false, "with --as-only-voter or --peers: say what would be done, and change nothing")
@@ -48,9 +54,14 @@ func recoverCommand() *cobra.Command {
 			return usagef("--yes and --dry-run need --as-only-voter or --peers")
 		case *force && !*only:
 			return usagef("--force needs --as-only-voter")
+		case *discard && !*only:
+			return usagef("--discard-damaged-end needs --as-only-voter")
 		}
 		if *peersFile != "" {
 			return c.recoverPeers(ctx, *dir, *peersFile, *yes, *dry)
+		}
+		if *discard {
+			return c.recoverReadable(ctx, *dir, *yes, *dry)
 		}
 		held, err := recovery.Inspect(*dir)
 		if err != nil {
@@ -186,6 +197,33 @@ func (c *localCommand) confirmRecovery(ctx context.Context, h *recovery.Held, ye
 		return fmt.Sprintf("Node %s has everything up to index %d of term %d. %s.%s Make %s the only voter of a new cluster?",
 			h.NodeID, h.LastIndex, h.LastTerm, mayBeLost(h), others, h.NodeID), nil
 	}, nil)
+}
+
+// recoverReadable makes a node with a damaged log the only voter of a new cluster.
+func (c *localCommand) recoverReadable(ctx context.Context, dir string, yes, dry bool) error {
+	found, err := recovery.Check(dir, "")
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(found.Problems, func(p recovery.Problem) bool { return p.Part == "log" }) {
+		return errors.New("the log is not damaged: leave --discard-damaged-end out")
+	}
+	if dry {
+		return c.printChecked(&found)
+	}
+	t := &terminal{in: c.in, out: c.out, notes: c.notes}
+	err = t.confirm(ctx, yes, func(context.Context, *terminal, []string) (string, error) {
+		return fmt.Sprintf("The log of node %s is damaged: %v. It can be read up to index %d, and the node has acknowledged index %d. Remove what is behind index %d, and make %s the only voter of a new cluster?",
+			found.NodeID, found.Problems[0].Err, found.Log.Last, found.Log.Acknowledged, found.Log.Last, found.NodeID), nil
+	}, nil)
+	if err != nil {
+		return err
+	}
+	done, err := recovery.RecoverReadable(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("the recovery is not complete; run the command again: %w", err)
+	}
+	return c.printRecovered(dir, &done)
 }
 
 func (c *localCommand) printRecovered(dir string, done *recovery.Recovered) error {
