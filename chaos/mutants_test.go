@@ -66,6 +66,7 @@ func TestMutantsAreFound(t *testing.T) {
 	for mutant, invariant := range map[string]string{
 		"drop-add":         "I1",
 		"deliver-early":    "I3",
+		"deliver-late":     "overdue",
 		"hand-out-twice":   "I4",
 		"forget-delete":    "I5",
 		"half-batch":       "batch",

@@ -133,7 +133,7 @@ func (r *report) text() string {
 	line("redeliveries", "%d", r.Redeliveries)
 	line("posts", "%d to targets, %d of them refused or not answered", r.Posts, r.RefusedPosts)
 	line("worst unavailability", "%v without an acknowledged write; %v after a heal", round(r.WorstWriteGap), round(r.WorstQuietGap))
-	line("worst lateness", "%v from due to delivery", round(r.WorstLateness))
+	line("worst lateness", "%v from due to delivery; %v while a consumer waited, without a fault", round(r.WorstLateness), round(r.WorstWait))
 	for _, o := range r.Open {
 		line("UNDECIDED", "%s", o)
 	}

@@ -237,6 +237,7 @@ func (r *run) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.drain)
 	defer cancel()
 	if r.successor != nil {
+		r.inject.disturb()
 		err := r.replace(ctx)
 		r.report.From, r.report.How = r.recoverFrom, r.successor.summary()
 		if errors.Is(err, errBroken) {
@@ -285,7 +286,7 @@ const historyFile = "history.jsonl"
 func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) workload.Config {
 	return workload.Config{
 		Nodes:    nodesOf(c),
-		Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"}, Tubes: []string{"parcels", "letters"}, Edited: []string{"drafts", "orders"},
+		Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"}, Tubes: []string{"parcels", "letters"}, Awaited: "alarms", Edited: []string{"drafts", "orders"},
 		Limited: map[string]history.Limits{
 			"imports": {Pending: 15, Reserved: 3}, "calls": {Pending: 12, Rate: 20, Burst: 3}, "receipts": {Retain: 3600},
 			"codes": {Expire: 500 * time.Millisecond, Expiry: "drop"}, "offers": {Expire: 500 * time.Millisecond, Expiry: "dead"},
@@ -293,7 +294,7 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 		},
 		Scheduled: "runs",
 		Pushed:    map[string]history.Limits{workload.OwnURLs: {Push: true, Retain: 3600}, "webhooks": {Push: true, Retain: 3600, Reserved: 3}},
-		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Readers: 2, Pinned: 48, Editors: 4, Movers: 1, Limiteds: 5, Pausers: 1, PushProducers: 2, TubeProducers: 2, TubeConsumers: 10,
+		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Patient: 3, Readers: 2, Pinned: 48, Editors: 4, Movers: 1, Limiteds: 5, Pausers: 1, PushProducers: 2, TubeProducers: 2, TubeConsumers: 10,
 		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
 	}
 }

@@ -13,11 +13,11 @@ import (
 // catalogue is every fault there is.
 func catalogue() []fault.Fault {
 	return slices.Concat(
-		fault.Process(), fault.Stall(),
+		fault.Process(), fault.Stall(), fault.Lasting(), fault.Limits(),
 		fault.Membership(),
 		fault.Network(), fault.Address(), fault.Load(), fault.Hostile(),
-		fault.Disk(),
-		fault.Corrupt(),
+		fault.Disk(), fault.Reads(),
+		fault.Corrupt(), fault.Together(),
 		fault.Hooks(), fault.Upgrade(),
 	)
 }
@@ -95,6 +95,10 @@ func newSchedule(seed uint64, faults []fault.Fault) *schedule {
 const (
 	minPause = 500 * time.Millisecond
 	maxPause = 2500 * time.Millisecond
+	// Now and then a pause is so long that the judge of lateness sees a cluster without faults.
+	calmOdds = 16
+	minCalm  = 8 * time.Second
+	maxCalm  = 12 * time.Second
 	// besideOdds is how rarely a second fault runs beside the first.
 	besideOdds = 4
 )
@@ -106,6 +110,9 @@ func (s *schedule) next() (step, bool) {
 	}
 	st := step{number: s.dealt, pause: minPause + time.Duration(s.rand.Int64N(int64(maxPause-minPause)))}
 	s.dealt++
+	if s.rand.IntN(calmOdds) == 0 {
+		st.pause = minCalm + time.Duration(s.rand.Int64N(int64(maxCalm-minCalm)))
+	}
 	first := s.draw()
 	st.faults = []fault.Fault{first}
 	if first.Overlaps && s.rand.IntN(besideOdds) == 0 {

@@ -26,7 +26,12 @@ func (r *run) checkTokens(ctx context.Context) error {
 		return err
 	}
 	localcluster.UseToken(root.Token)
-	return localcluster.Until(ctx, func() error {
+	if err := localcluster.Until(ctx, func() error {
 		return r.cluster.Put(ctx, n, "/v1/auth", map[string]string{"mode": "enforce"}, nil)
-	})
+	}); err != nil {
+		return err
+	}
+	// A node that has not applied this yet passes calls on without the token.
+	_, err = verifyStates(ctx, r.cluster)
+	return err
 }

@@ -26,6 +26,7 @@ var ErrNothingToDamage = errors.New("there is nothing to damage")
 func Damages() []Damage {
 	return []Damage{
 		{"flip", flip}, {"cut", cut}, {"zero", zero}, {"old-chunk", putBack}, {"gone", gone},
+		{"flip-head", flipHead}, {"cut-tail", cutTail}, {"empty", empty},
 	}
 }
 
@@ -44,6 +45,41 @@ func flip(path string, _ []byte, r *rand.Rand) (string, error) {
 	b[0] ^= byte(1 + r.IntN(255))
 	_, err = f.WriteAt(b[:], at)
 	return fmt.Sprintf("byte %d of %d", at, end), errors.Join(err, f.Sync())
+}
+
+// headSize is where the headers of a file and of its first records are.
+const headSize = 96
+
+// flipHead changes one bit of the file's beginning, where headers are a large part.
+func flipHead(path string, _ []byte, r *rand.Rand) (string, error) {
+	f, end, err := openUsed(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	at, bit := r.Int64N(min(end, headSize)), r.IntN(8)
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], at); err != nil {
+		return "", err
+	}
+	b[0] ^= 1 << bit
+	_, err = f.WriteAt(b[:], at)
+	return fmt.Sprintf("bit %d of byte %d of %d", bit, at, end), errors.Join(err, f.Sync())
+}
+
+// cutTail truncates the file a little before the end of its content.
+func cutTail(path string, _ []byte, r *rand.Rand) (string, error) {
+	f, end, err := openUsed(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	at := end - 1 - r.Int64N(min(end, 4*pageSize))
+	return fmt.Sprintf("at %d of %d", at, end), f.Truncate(at)
+}
+
+func empty(path string, _ []byte, _ *rand.Rand) (string, error) {
+	return "all of it", os.Truncate(path, 0)
 }
 
 // cut truncates the file.

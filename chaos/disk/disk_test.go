@@ -157,6 +157,59 @@ func TestWritesFailOrAreTorn(t *testing.T) {
 	require.Equal(t, "abcdefgh", content(t, path))
 }
 
+func TestReadsFailOrAreMisdirected(t *testing.T) {
+	d := mount(t)
+	path := filepath.Join(d.Path(), "f")
+	const page = 4096
+	put(t, path, strings.Repeat("a", page)+strings.Repeat("b", page))
+	read := func(at int64) (string, error) {
+		require.NoError(t, d.DropCache())
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		defer f.Close()
+		b := make([]byte, 1)
+		_, err = unix.Pread(int(f.Fd()), b, at)
+		return string(b), err
+	}
+	d.Inject(disk.Faults{ReadErrors: disk.Forever})
+	_, err := read(0)
+	require.ErrorIs(t, err, syscall.EIO)
+	d.Inject(disk.Faults{MisdirectedReads: disk.Forever, Under: "f"})
+	got, err := read(page)
+	require.NoError(t, err)
+	require.NotEqual(t, "b", got)
+	d.Heal()
+
+	d.Latent("f", page+17)
+	_, err = read(page)
+	require.ErrorIs(t, err, syscall.EIO)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte(strings.Repeat("c", page)), page)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	got, err = read(page)
+	require.NoError(t, err)
+	require.Equal(t, "c", got)
+}
+
+func TestAMisdirectedWriteSeemsToSucceed(t *testing.T) {
+	d := mount(t)
+	path := filepath.Join(d.Path(), "f")
+	const page = 4096
+	put(t, path, strings.Repeat("a", 2*page))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	d.Inject(disk.Faults{MisdirectedWrites: 1})
+	_, err = f.WriteAt([]byte("x"), page)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Close())
+	require.NoError(t, d.DropCache())
+	require.Equal(t, "x"+strings.Repeat("a", 2*page-1), content(t, path))
+	require.EqualValues(t, 1, d.Counts().Misdirected)
+}
+
 func TestASyncHangsUntilTheDiskIsHealed(t *testing.T) {
 	d := mount(t)
 	f, err := os.Create(filepath.Join(d.Path(), "f"))

@@ -1,7 +1,7 @@
 // Package disk puts a faulty file system under a node's data directory.
 //
 // A Disk is a FUSE mount that writes directly to files in a backing directory. It can
-// make operations fail, tear, wait or hang (Faults), run full (SetFree), and
+// make operations fail, tear, go to the wrong place, wait or hang (Faults), make pages unreadable (Latent), run full (SetFree), and
 // damage files behind the page cache (Damage). It also records how to undo
 // everything that no sync has covered. PowerLoss undoes that, which leaves what a
 // machine may find on its disk after a power failure.

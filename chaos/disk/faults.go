@@ -25,6 +25,13 @@ type Faults struct {
 	// TornWrites is how many of the next writes write only their first half and fail with
 	// EIO.
 	TornWrites int
+	// ReadErrors is how many reads fail with EIO, MisdirectedReads how many get the data of
+	// another page, after SparedReads that work. The kernel may have the pages in its cache: see
+	// DropCache.
+	ReadErrors, MisdirectedReads, SparedReads int
+	// MisdirectedWrites is how many of the next writes go to another page of their file, and
+	// seem to succeed.
+	MisdirectedWrites int
 	// SyncDelay is added to each sync.
 	SyncDelay time.Duration
 	// HangSyncs makes syncs wait until the faults change. A process with such a call cannot
@@ -36,10 +43,11 @@ type Faults struct {
 type Counts struct {
 	Syncs, Writes                                         int64
 	SyncErrors, WriteErrors, TornWrites, Refused, Delayed int64
+	ReadErrors, Misdirected                               int64
 }
 
 type counters struct {
-	syncs, writes, syncErrors, writeErrors, tornWrites, refused, delayed atomic.Int64
+	syncs, writes, syncErrors, writeErrors, tornWrites, refused, delayed, readErrors, misdirected atomic.Int64
 }
 
 // Counts reads the counters.
@@ -48,6 +56,7 @@ func (d *Disk) Counts() Counts {
 	return Counts{
 		Syncs: c.syncs.Load(), Writes: c.writes.Load(), SyncErrors: c.syncErrors.Load(), WriteErrors: c.writeErrors.Load(),
 		TornWrites: c.tornWrites.Load(), Refused: c.refused.Load(), Delayed: c.delayed.Load(),
+		ReadErrors: c.readErrors.Load(), Misdirected: c.misdirected.Load(),
 	}
 }
 
@@ -61,6 +70,7 @@ type verdicts struct {
 	// again: the kernel splits a large write into several calls, and reports the failure of
 	// a later one only if that fails again.
 	failed map[failedWrite]struct{}
+	bad    map[badPage]struct{} // see Latent
 }
 
 type failedWrite struct {
@@ -84,6 +94,9 @@ func (d *Disk) Inject(f Faults) {
 func (d *Disk) Heal() {
 	d.Inject(Faults{})
 	d.SetFree(Unlimited)
+	d.verdicts.mu.Lock()
+	defer d.verdicts.mu.Unlock()
+	d.verdicts.bad = nil
 }
 
 func (v *verdicts) now() (Faults, <-chan struct{}) {
@@ -108,6 +121,15 @@ func (v *verdicts) spend(path string, count func(*Faults) *int) bool {
 	}
 	v.struck = path
 	return true
+}
+
+// direct returns where the data of a write goes.
+func (d *Disk) direct(path string, offset int64) int64 {
+	if d.verdicts.spend(path, func(f *Faults) *int { return &f.MisdirectedWrites }) {
+		d.counters.misdirected.Add(1)
+		return elsewhere(offset)
+	}
+	return offset
 }
 
 // Struck returns the file of the last call that failed because of a fault.

@@ -140,15 +140,12 @@ func (f *file) change(off, n int64, run func() error) error {
 	return run()
 }
 
-func (f *file) Read(ctx context.Context, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	return f.plain.Read(ctx, buf, off)
-}
-
 func (f *file) Write(_ context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	reach, failure := f.disk.beforeWrite(f.path, off, len(data))
 	if reach == 0 && failure != 0 {
 		return 0, failure
 	}
+	off = f.disk.direct(f.path, off)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if errno := f.disk.room(f, off+int64(reach)); errno != 0 {
@@ -162,6 +159,7 @@ func (f *file) Write(_ context.Context, data []byte, off int64) (uint32, syscall
 	if err != nil {
 		return 0, fs.ToErrno(err)
 	}
+	f.disk.verdicts.overwrite(f.path, off, int64(n))
 	return uint32(n), failure
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,6 +33,8 @@ func clocks() []Fault {
 		{Name: "clock-far-ahead-leader", Weight: 1, Run: farAhead((*Env).Leader, short)},
 		{Name: "clock-far-ahead-leader-long", Weight: 1, Run: farAhead((*Env).Leader, long)},
 		{Name: "clock-far-ahead-follower-long", Weight: 1, Run: farAhead((*Env).Follower, long)},
+		{Name: "clock-alternates", Weight: 1, Run: onAll(alternating(1))},
+		{Name: "clocks-alternate", Weight: 1, Run: onAll(alternating(2))},
 		{Name: "clock-far-ahead-candidate", Weight: 1, Run: farAheadCandidate},
 	}
 }
@@ -102,6 +105,55 @@ func farAheadCandidate(ctx context.Context, e *Env) error {
 	err = e.Return(ctx, leader, n)
 	e.judgeClock(ctx, "a follower's clock was an hour ahead")
 	return err
+}
+
+// turnEvery is how long an alternating clock is wrong in one way.
+const turnEvery = time.Second
+
+// alternating makes clocks jump, by more than maxClockOffset, ahead and back every second: that of
+// the leader, or of the leader and another node in turn, so that never more than one is wrong. The
+// queue's clock must not follow.
+func alternating(count int) func(context.Context, *Env, []*localcluster.Node) error {
+	return func(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
+		if len(nodes) < 3 {
+			return ErrNoVictim
+		}
+		for _, n := range nodes {
+			if err := e.ensureClock(ctx, n); err != nil {
+				return err
+			}
+		}
+		leader, err := e.currentLeader(ctx)
+		if err != nil {
+			return err
+		}
+		victims := append([]*localcluster.Node{leader}, e.others(leader)...)[:count]
+		far := []time.Duration{10 * time.Second, time.Minute, time.Hour}[e.Rand.IntN(3)]
+		e.Log.Info("clocks alternate", "nodes", Names(victims), "by", far)
+		e.Skew(maxClockOffset)
+		end := time.Now().Add(max(e.Hold(), 4*turnEvery))
+		for turn := 0; time.Now().Before(end) && ctx.Err() == nil; turn++ {
+			off := far
+			if turn/count%2 == 1 {
+				off = -far
+			}
+			n := victims[turn%count]
+			if err := setClock(clockFile(n), off); err != nil {
+				return err
+			}
+			sleep.For(ctx, turnEvery)
+			if err := setClock(clockFile(n), 0); err != nil {
+				return err
+			}
+		}
+		e.judgeClock(ctx, "clocks had jumped by "+far.String())
+		return e.Return(ctx, nodes...)
+	}
+}
+
+// others returns the nodes except one.
+func (e *Env) others(one *localcluster.Node) []*localcluster.Node {
+	return slices.DeleteFunc(e.Cluster.Nodes(), func(n *localcluster.Node) bool { return n == one })
 }
 
 // ensureClock restarts a node unless its clock can be set already.

@@ -33,6 +33,9 @@ func Network() []Fault {
 		{Name: "duplication", Weight: 1, Run: everywhere(duplication)},
 		{Name: "reordering", Weight: 1, Run: everywhere(reordering)},
 		{Name: "narrow-lines", Weight: 1, Run: everywhere(narrow)},
+		{Name: "resets", Weight: 2, Run: everywhere(resets)},
+		{Name: "refused-leader", Weight: 1, Overlaps: true, Run: partition((*Env).Leader, refused)},
+		{Name: "dns-outage", Weight: 2, Run: onAll(dnsOutage)},
 		{Name: "new-addresses", Weight: 1, Run: onAll(newAddresses)},
 		{Name: "new-addresses-restart", Weight: 1, Run: onAll(newAddressesRestart)},
 	}
@@ -229,6 +232,50 @@ func duplication(_ *Env, ids []string) []network.Rule {
 
 func reordering(e *Env, ids []string) []network.Rule {
 	return []network.Rule{{From: ids, To: ids, Delay: 10 * time.Millisecond, Reorder: 0.3, Seed: e.Rand.Uint64()}}
+}
+
+// resets ends connections between nodes at random: one in twenty to one in a thousand packets.
+func resets(e *Env, ids []string) []network.Rule {
+	share := []float64{0.05, 0.01, 0.001}[e.Rand.IntN(3)]
+	return []network.Rule{{From: ids, To: ids, Reset: share}}
+}
+
+// refused resets every packet to and from a node.
+func refused(_ *Env, id string, others []string) []network.Rule {
+	return []network.Rule{{From: []string{id}, To: others, Reset: 1}, {From: others, To: []string{id}, Reset: 1}}
+}
+
+// dnsOutage takes the nodes' DNS server away. The cluster must go on, also when the leader dies
+// meanwhile; a node that starts may have to wait for the server.
+func dnsOutage(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
+	how := []network.Outage{network.Silent, network.Failing, network.Forgetful}[e.Rand.IntN(3)]
+	e.Log.Info("no names are resolved", "how", how)
+	heal := e.Network.FailNames(how)
+	defer heal()
+	sleep.For(ctx, e.Hold())
+	leader, err := e.currentLeader(ctx)
+	if err != nil {
+		return err
+	}
+	kills := e.Rand.IntN(3) > 0
+	if kills {
+		e.Log.Info("kill -9", "node", leader.ID)
+		if err := leader.Kill(); err != nil {
+			return err
+		}
+		if !until(ctx, healing, func() bool { return e.othersLead(ctx, leader) }) && ctx.Err() == nil {
+			e.Violate("I6", "without names no other node leads after node %s was killed", leader.ID)
+		}
+	}
+	sleep.For(ctx, e.Hold())
+	if kills && e.Rand.IntN(2) == 0 {
+		if err := leader.Start(); err != nil { // without names
+			return err
+		}
+		sleep.For(ctx, e.Hold())
+	}
+	heal()
+	return e.Return(ctx, nodes...)
 }
 
 // narrow limits the bandwidth to a megabit a second.

@@ -70,6 +70,7 @@ type Report struct {
 	WorstWriteGap time.Duration        `json:"worst_write_gap_ns"` // longest stretch without a successful write
 	WorstQuietGap time.Duration        `json:"worst_quiet_gap_ns"` // the same within Options.Quiet
 	WorstLateness time.Duration        `json:"worst_lateness_ns"`  // longest time from due to delivery, first deliveries only
+	WorstWait     time.Duration        `json:"worst_wait_ns"`      // longest time for which a job was ready while a consumer waited on its topic
 	Lives         int                  `json:"lives"`              // ids whose calls were searched for an order that explains them
 	OpenLives     int                  `json:"open_lives"`         // those for which the search took too long
 	Violations    []Violation          `json:"violations,omitempty"`
@@ -159,6 +160,7 @@ func Check(ops []Op, o Options) *Report {
 	checkLimits(ops, jobs, r)
 	checkPauses(ops, jobs, r)
 	checkWriteGap(ops, o, r)
+	checkOverdue(ops, jobs, o, r)
 	checkCounts(ops, r)
 	checkCredentials(ops, r)
 	checkLives(jobs, r)

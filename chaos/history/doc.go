@@ -6,7 +6,8 @@
 // violations in three ways:
 //
 //   - the rules of the invariants I1 to I8, one by one, which name what is broken
-//     (check.go, job_history.go, lease.go, late_reply.go, wait.go), and more: "batch", calls that do several
+//     (check.go, job_history.go, lease.go, late_reply.go, wait.go), and more: "overdue", due jobs
+//     are handed out within a bound (overdue.go); "batch", calls that do several
 //     things do all or none (batch.go); "revision", a condition lets one change
 //     through (revision.go); "credit" of streams, "limit" and "pause" of topics
 //     (limit.go); "expiry" and "spread" (expiry.go, spread.go); "late" and "token", who may

@@ -9,7 +9,8 @@ import (
 type Kind uint8
 
 // The kinds of calls. A reserve is recorded as one Deliver for each job that came
-// back, or as one Deliver without ID when its outcome is unknown. A beanstalkd
+// back, or as one Deliver without ID when its outcome is unknown. When it had room for
+// more jobs it is a Reserve, too. A beanstalkd
 // delete is a Delete, also by the job's holder.
 const (
 	Add Kind = iota
@@ -34,15 +35,16 @@ const (
 	Purge      // of all jobs of a topic in a State
 	Grant      // Credential is good from the end of the call on
 	Revoke     // Credential is good no more from the end of the call on
+	Reserve    // that had room for more than it Brought
 	kinds
 )
 
-var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count", "update", "limit", "pause", "resume", "schedule", "unschedule", "move", "move-topic", "purge", "grant", "revoke"}
+var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count", "update", "limit", "pause", "resume", "schedule", "unschedule", "move", "move-topic", "purge", "grant", "revoke", "reserve"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 // reads reports whether calls of the kind change nothing.
-func (k Kind) reads() bool { return k == Get || k == Count }
+func (k Kind) reads() bool { return k == Get || k == Count || k == Reserve }
 
 // Outcome is what the client knows of the effect of its call.
 type Outcome uint8
@@ -97,6 +99,11 @@ type Op struct {
 	// such a delivery has neither a Generation nor a ReservedUntil, and begins when
 	// it ends. TTR is how long its reservation lasts.
 	Post *Post `json:",omitempty"`
+
+	// Reserve, and Deliver when its outcome is unknown: from where jobs were asked for, the
+	// names with spaces between them.
+	Topics  string `json:",omitempty"`
+	Brought int    `json:",omitempty"` // Reserve: jobs
 
 	Header string `json:",omitempty"` // Add: a header's value; Deliver: what came back, of posts
 

@@ -17,6 +17,7 @@ import (
 type names struct {
 	mu    sync.Mutex
 	known map[string]netip.Addr
+	away  Outage
 	conns []net.PacketConn
 	work  sync.WaitGroup
 }
@@ -46,7 +47,7 @@ func (s *names) serve(c net.PacketConn) {
 			if err != nil {
 				return // closed
 			}
-			if reply, err := s.answer(buf[:n]); err == nil {
+			if reply, err := s.answer(buf[:n]); err == nil && reply != nil {
 				_, _ = c.WriteTo(reply, from) // the client may have gone
 			}
 		}
@@ -66,8 +67,32 @@ func (s *names) close() error {
 	return errors.Join(errs...)
 }
 
-// answer returns the reply to the first question of a query. Names have only IPv4 addresses,
-// and a TTL of 0.
+// Outage is how the DNS server fails.
+type Outage int
+
+const (
+	// Silent replies to nothing, so that resolvers wait until they give up.
+	Silent Outage = 1 + iota
+	// Failing replies that it has failed.
+	Failing
+	// Forgetful replies that there is no such name.
+	Forgetful
+)
+
+// FailNames makes the DNS server of all nodes fail until heal is called.
+func (n *Network) FailNames(how Outage) (heal func()) {
+	n.names.fail(how)
+	return func() { n.names.fail(0) }
+}
+
+func (s *names) fail(how Outage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = how
+}
+
+// answer returns the reply to the first question of a query; nil: there is none. Names have
+// only IPv4 addresses, and a TTL of 0.
 func (s *names) answer(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	asked, err := p.Start(query)
@@ -80,7 +105,11 @@ func (s *names) answer(query []byte) ([]byte, error) {
 	}
 	s.mu.Lock()
 	addr, known := s.known[strings.TrimSuffix(strings.ToLower(q.Name.String()), ".")]
+	away := s.away
 	s.mu.Unlock()
+	if away == Silent {
+		return nil, nil
+	}
 	m := dnsmessage.Message{
 		Header: dnsmessage.Header{
 			ID: asked.ID, Response: true, Authoritative: true,
@@ -89,7 +118,9 @@ func (s *names) answer(query []byte) ([]byte, error) {
 		Questions: []dnsmessage.Question{q},
 	}
 	switch {
-	case !known:
+	case away == Failing:
+		m.RCode = dnsmessage.RCodeServerFailure
+	case !known || away == Forgetful:
 		m.RCode = dnsmessage.RCodeNameError
 	case q.Type == dnsmessage.TypeA && q.Class == dnsmessage.ClassINET:
 		m.Answers = []dnsmessage.Resource{{

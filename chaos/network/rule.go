@@ -21,6 +21,9 @@ type Rule struct {
 
 	Loss      float64 // share that is dropped at the receiver; 1 is silence
 	Duplicate float64 // share that is sent twice
+	// Reset is the share of the packets of TCP that end their connection with a reset from the
+	// receiver, which gets nothing; 1 refuses connections.
+	Reset float64
 
 	// Delay is added to each packet, plus or minus Jitter. The order stays, except that
 	// a share of Reorder is not delayed and so overtakes others.
@@ -43,7 +46,7 @@ func (r Rule) String() string {
 		name  string
 		value any
 	}{
-		{len(r.Ports) > 0, "ports", r.Ports}, {r.Loss > 0, "loss", percent(r.Loss)}, {r.Duplicate > 0, "duplicate", percent(r.Duplicate)},
+		{len(r.Ports) > 0, "ports", r.Ports}, {r.Loss > 0, "loss", percent(r.Loss)}, {r.Duplicate > 0, "duplicate", percent(r.Duplicate)}, {r.Reset > 0, "reset", percent(r.Reset)},
 		{r.Delay > 0, "delay", r.Delay.Round(time.Millisecond)}, {r.Jitter > 0, "jitter", r.Jitter.Round(time.Millisecond)}, {r.Reorder > 0, "reorder", percent(r.Reorder)},
 		{r.Rate > 0, "bytes a second", r.Rate},
 	} {
@@ -70,7 +73,7 @@ func (r Rule) check(ids []string) error {
 	if slices.Contains(r.From, Clients) && r.Duplicate > 0 {
 		return errors.New("packets of clients cannot be duplicated")
 	}
-	for _, share := range []float64{r.Loss, r.Duplicate, r.Reorder} {
+	for _, share := range []float64{r.Loss, r.Duplicate, r.Reorder, r.Reset} {
 		if !(share >= 0 && share <= 1) {
 			return fmt.Errorf("a rule has the share %v; it must be between 0 and 1", share)
 		}
@@ -190,7 +193,7 @@ func (n *Network) install(ctx context.Context, ids []string) error {
 // Packets are dropped at the receiver, so that the sender does not notice. They are
 // duplicated at the sender, because only there the copy is still sent.
 func (n *Network) table(id string) string {
-	var drops, copies, delays []string
+	var drops, copies, delays, resets []string
 	add := func(list *[]string, chain string, r Rule, match, verdict string) {
 		for _, ports := range portMatches(r.Ports) {
 			*list = append(*list, strings.Join(slices.DeleteFunc([]string{"-A", chain, match, ports, verdict},
@@ -207,6 +210,16 @@ func (n *Network) table(id string) string {
 				if r.Loss > 0 {
 					add(&drops, "PREROUTING", r, source, share(r.Loss)+"-j DROP")
 				}
+				if r.Reset > 0 {
+					for _, ports := range portMatches(r.Ports) {
+						if ports == "" {
+							ports = "-p tcp"
+						}
+						if strings.HasPrefix(ports, "-p tcp") {
+							resets = append(resets, fmt.Sprintf("-A INPUT %s %s %s-j REJECT --reject-with tcp-reset", source, ports, share(r.Reset)))
+						}
+					}
+				}
 				if l := e.lines[lineKey{i, id}]; l != nil {
 					// Bypass: if this process ends, packets are accepted.
 					add(&delays, "PREROUTING", r, source, fmt.Sprintf("-j NFQUEUE --queue-num %d --queue-bypass", l.number))
@@ -221,7 +234,8 @@ func (n *Network) table(id string) string {
 		}
 	}
 	// A packet from a queue skips the remaining rules, so delays are the last.
-	lines := slices.Concat([]string{"*mangle", "-F PREROUTING", "-F POSTROUTING"}, drops, delays, copies, []string{"COMMIT"})
+	lines := slices.Concat([]string{"*mangle", "-F PREROUTING", "-F POSTROUTING"}, drops, delays, copies, []string{"COMMIT"},
+		[]string{"*filter", "-F INPUT"}, resets, []string{"COMMIT"})
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -74,14 +74,23 @@ func (c *caller) reserve(ctx context.Context, request reserveRequest, patience t
 	a, outcome := c.call(ctx, http.MethodPost, "/v1/reserve", request, patience)
 	complete := c.rec.Now()
 	if outcome != history.OK {
-		c.rec.Record(history.Op{Kind: history.Deliver, Outcome: outcome, Client: c.id, Node: node, Invoke: invoke, Complete: complete})
+		c.rec.Record(history.Op{Kind: history.Deliver, Outcome: outcome, Topics: strings.Join(request.Topics, " "), Client: c.id, Node: node, Invoke: invoke, Complete: complete})
 	}
-	for _, j := range a.Jobs {
+	c.brought(a.Jobs, outcome, request, history.Op{Client: c.id, Node: node, Invoke: invoke, Complete: complete})
+	return a.Jobs, outcome
+}
+
+// brought records what a reserve that began and ended as in call brought.
+func (c *caller) brought(jobs []delivered, outcome history.Outcome, request reserveRequest, call history.Op) {
+	for _, j := range jobs {
 		op := deliverOp(j)
-		op.Client, op.Node, op.Invoke, op.Complete = c.id, node, invoke, complete
+		op.Client, op.Node, op.Invoke, op.Complete = call.Client, call.Node, call.Invoke, call.Complete
 		c.rec.Record(op)
 	}
-	return a.Jobs, outcome
+	if outcome == history.OK && len(jobs) < request.Max {
+		call.Kind, call.Topics, call.Brought = history.Reserve, strings.Join(request.Topics, " "), len(jobs)
+		c.rec.Record(call)
+	}
 }
 
 func deliverOp(j delivered) history.Op {

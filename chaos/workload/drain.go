@@ -16,7 +16,7 @@ import (
 // other topics, including delayed and dead ones, and returns when all counts are zero. If
 // ctx ends first the error has the number of remaining jobs. All nodes should be up.
 func Drain(ctx context.Context, c Config) error {
-	d := &drainer{caller: newCaller(c.clients(), c), topics: slices.Concat(c.consumed(), c.Tubes), pushed: c.pushed()}
+	d := &drainer{caller: newCaller(c.clients(), c), topics: c.reserved(), pushed: c.pushed()}
 	defer d.close()
 	if c.Target != nil {
 		c.Target.Calm()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"tarry/chaos/history"
@@ -34,13 +35,9 @@ func (c *caller) finishAndReserve(ctx context.Context, done []delivered, next re
 	a, whole := c.call(ctx, http.MethodPost, "/v1/reserve", next, patience)
 	complete := c.rec.Now()
 	if whole != history.OK {
-		c.rec.Record(history.Op{Kind: history.Deliver, Outcome: whole, Client: c.id, Node: node, Invoke: invoke, Complete: complete})
+		c.rec.Record(history.Op{Kind: history.Deliver, Outcome: whole, Topics: strings.Join(next.Topics, " "), Client: c.id, Node: node, Invoke: invoke, Complete: complete})
 	}
-	for _, j := range a.Jobs {
-		op := deliverOp(j)
-		op.Client, op.Node, op.Invoke, op.Complete = c.id, node, invoke, complete
-		c.rec.Record(op)
-	}
+	c.brought(a.Jobs, whole, next, history.Op{Client: c.id, Node: node, Invoke: invoke, Complete: complete})
 	var again []delivered
 	for i, j := range done {
 		var one answer

@@ -34,6 +34,9 @@ type Config struct {
 	// Scheduled is the topic of the jobs of schedules, which Prepare creates and Drain
 	// ends. HTTP consumers also reserve from it. Empty: there are no schedules.
 	Scheduled string
+	// Awaited is a topic of few jobs that only patient consumers reserve from, so that always
+	// some wait. Empty: there is none.
+	Awaited string
 	// Pushed are topics whose jobs are posted to Target, with their limits, which
 	// Prepare sets. Their Limits have Push and Retain.
 	Pushed map[string]history.Limits
@@ -43,6 +46,7 @@ type Config struct {
 	BulkProducers int // over HTTP, a batch at a time
 	Consumers     int // over HTTP
 	Streamers     int // over HTTP, with a stream
+	Patient       int // consumers over HTTP, of Awaited
 	Readers       int // over HTTP
 	Pinned        int // readers over HTTP that keep to one node
 	Editors       int // over HTTP
@@ -92,6 +96,8 @@ func Run(ctx context.Context, c Config) {
 	start(c.BulkProducers, newBulkProducer)
 	start(c.Consumers, newConsumer)
 	start(c.Streamers, newStreamer)
+	start(c.Patient, newPatient)
+	start(min(c.Patient, 1), newAwaitedProducer)
 	start(c.Readers, newReader)
 	start(c.Pinned, newPinned)
 	start(c.Editors, newEditor)
@@ -107,11 +113,20 @@ func Run(ctx context.Context, c Config) {
 
 // clients returns the number of clients that Run starts. The next number is free.
 func (c Config) clients() int {
-	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TokenHolders + c.TubeProducers + c.TubeConsumers
+	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Patient + min(c.Patient, 1) + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TokenHolders + c.TubeProducers + c.TubeConsumers
 }
 
 // topics returns all topics that may have jobs.
-func (c Config) topics() []string { return slices.Concat(c.consumed(), c.Tubes, c.pushed()) }
+func (c Config) topics() []string { return slices.Concat(c.reserved(), c.pushed()) }
+
+// reserved returns the topics that clients reserve from.
+func (c Config) reserved() []string {
+	topics := slices.Concat(c.consumed(), c.Tubes)
+	if c.Awaited != "" {
+		topics = append(topics, c.Awaited)
+	}
+	return topics
+}
 
 // added returns the topics that producers add to.
 func (c Config) added() []string { return slices.Concat(c.Topics, c.Tubes) }

@@ -67,7 +67,7 @@ func (c *tubeConsumer) leave() {
 }
 
 func (c *tubeConsumer) reserve(ctx context.Context) (held, bool) {
-	op := history.Op{Kind: history.Deliver, Client: c.id, Node: c.node(), Invoke: c.rec.Now()}
+	op := history.Op{Kind: history.Deliver, Topics: strings.Join(c.config.Tubes, " "), Client: c.id, Node: c.node(), Invoke: c.rec.Now()}
 	reply, err := c.ask(callTimeout, "reserve-with-timeout 1")
 	var text string
 	if word, _, _ := strings.Cut(reply, " "); err == nil && word == "RESERVED" {
@@ -79,7 +79,10 @@ func (c *tubeConsumer) reserve(ctx context.Context) (held, bool) {
 	} else if err == nil && (word == "TIMED_OUT" || word == "DEADLINE_SOON") {
 		if word == "DEADLINE_SOON" {
 			sleep.For(ctx, retryPause)
+			return held{}, false
 		}
+		op.Kind, op.Complete = history.Reserve, c.rec.Now()
+		c.rec.Record(op)
 		return held{}, false
 	}
 	op.Complete, op.Outcome = c.rec.Now(), outcomeOf(reply, err, "RESERVED")
@@ -89,6 +92,7 @@ func (c *tubeConsumer) reserve(ctx context.Context) (held, bool) {
 		return held{}, false
 	}
 	c.lease++
+	op.Topics = ""
 	name, _, _ := strings.Cut(text, " ")
 	h := held{name: name, topic: c.topicOf(name), seq: number(reply), lease: uint64(c.id)<<40 | c.lease}
 	op.ID, op.Seq, op.Body, op.Lease = h.name, h.seq, text, h.lease

@@ -93,8 +93,13 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) fix {
 			forgotten[i] = r
 			continue
 		}
-		if add := op.GetAdd(); add != nil && m.name == hook.DeliverEarly && victim(nameOfAdd(add)) {
-			due[i] = hasten(in.NowMs, add)
+		if add := op.GetAdd(); add != nil && victim(nameOfAdd(add)) {
+			switch m.name {
+			case hook.DeliverEarly:
+				due[i] = hasten(in.NowMs, add)
+			case hook.DeliverLate:
+				due[i] = holdBack(in.NowMs, add)
+			}
 		}
 		if answer := m.reword(in.NowMs, op); answer != nil {
 			reworded[i] = answer
@@ -176,6 +181,16 @@ func hasten(now int64, a *jobpb.Add) int64 {
 	if a.DueMs > now {
 		a.DueMs = now + (a.DueMs-now)/2
 	}
+	return due
+}
+
+// heldMS is how long a job is held back.
+const heldMS = 6000
+
+// holdBack makes a job due later and returns when it should be due.
+func holdBack(now int64, a *jobpb.Add) int64 {
+	due := dueOf(now, a)
+	a.DelayMs, a.DueMs = due-now+heldMS, 0
 	return due
 }
 

@@ -87,6 +87,15 @@ func TestMutantDeliversEarly(t *testing.T) {
 	require.Less(t, got, mutantJobs/2)
 }
 
+func TestMutantDeliversLate(t *testing.T) {
+	r := newMutantRig(t, hook.DeliverLate)
+	r.addAll(1000)
+	got := len(r.do(2000, advanceOp(), reserveOp(1000))[1].Jobs)
+	require.Less(t, got, mutantJobs)
+	require.Greater(t, got, mutantJobs/2)
+	require.Len(t, r.do(2000+heldMS, advanceOp(), reserveOp(1000))[1].Jobs, mutantJobs-got)
+}
+
 func TestMutantForgetsDeletes(t *testing.T) {
 	r := newMutantRig(t, hook.ForgetDelete)
 	r.addAll(0)

@@ -29,6 +29,7 @@ func Points() []string {
 const (
 	DropAdd      = "drop-add"       // some adds are acknowledged and forgotten
 	DeliverEarly = "deliver-early"  // some jobs fall due too early
+	DeliverLate  = "deliver-late"   // some jobs fall due too late
 	HandOutTwice = "hand-out-twice" // some reserved jobs are handed to another consumer too
 	ForgetDelete = "forget-delete"  // some deletes and finishes are acknowledged and not done
 	SkipFsync    = "skip-fsync"     // the Raft log is not synced
@@ -45,7 +46,7 @@ const (
 // Mutants returns all of them.
 func Mutants() []string {
 	return []string{
-		DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync,
+		DropAdd, DeliverEarly, DeliverLate, HandOutTwice, ForgetDelete, SkipFsync,
 		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, StaleRead, ForgetRevoke,
 	}
 }
