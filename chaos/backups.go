@@ -104,6 +104,9 @@ func (b *backups) catchUp(ctx context.Context) error {
 }
 
 func (b *backups) takeOver(ctx context.Context) (*localcluster.Cluster, error) {
+	if err := b.run.cluster.Stop(); err != nil {
+		return nil, err
+	}
 	nodes := b.cluster.Nodes()
 	if _, err := b.run.tarry(ctx, "restore", b.chain[len(b.chain)-1], "--data-dir", nodes[0].DataDir(), "--node-id", nodes[0].ID); err != nil {
 		return nil, fmt.Errorf("%w: the last backup cannot be restored: %w", errBroken, err)

@@ -98,7 +98,7 @@ func parse(args []string, notes io.Writer) (config, error) {
 	f.StringVar(&c.binary, "binary", "", "`path` of a server; default: build one with -tags chaos")
 	f.StringVar(&c.dir, "dir", "", "`directory` for data, logs and the history, which is kept; default: a temporary one, kept unless nothing was found")
 	f.BoolVar(&c.tokens, "tokens", false, "the cluster checks tokens; clients make, rotate and revoke some, too")
-	f.StringVar(&c.recoverFrom, "recover-from", "", "what serves after the loss of the whole cluster at the end, and is drained and judged: `backup`, the last of many, restored, or standby, promoted; default: the cluster is not lost")
+	f.StringVar(&c.recoverFrom, "recover-from", "", "what serves after the loss of the whole cluster at the end, and is drained and judged: `backup`, the last of many, restored, or standby, promoted; or replace: the cluster itself, whose state the last backup replaces while leaders are killed; default: nothing is lost")
 	f.IntVar(&c.nodes, "nodes", 3, "nodes of the cluster")
 	f.StringVar(&c.network, "network", "auto", "auto, loopback or namespaces")
 	f.BoolVar(&c.json, "json", false, "print one JSON object")

@@ -33,7 +33,7 @@ type config struct {
 	keep        bool   // the history also when nothing was found
 	nodes       int
 	tokens      bool   // the cluster checks clients' tokens
-	recoverFrom string // backup or standby: what serves after the loss of the cluster at the end; empty: it is not lost
+	recoverFrom string // backup, standby or replace: what serves after the loss of the cluster at the end; empty: it is not lost
 	network     string // auto, loopback or namespaces
 	json        bool
 	drain       time.Duration // longest time for the drain and the comparison of states

@@ -126,6 +126,9 @@ func (s *standby) catchUp(ctx context.Context) error {
 }
 
 func (s *standby) takeOver(ctx context.Context) (*localcluster.Cluster, error) {
+	if err := s.run.cluster.Stop(); err != nil {
+		return nil, err
+	}
 	err := localcluster.Until(ctx, func() error {
 		_, err := s.run.tarry(ctx, "standby", "promote", "--yes", "--addr", s.node().HTTP)
 		return err

@@ -14,7 +14,7 @@ import (
 	"tarry/chaos/workload"
 )
 
-// successor is what serves the clients when the cluster of a run is lost at its end.
+// successor is what serves the clients when the cluster of a run, or its state, is lost at its end.
 type successor interface {
 	// begin prepares it when the cluster serves, before the load.
 	begin(ctx context.Context) error
@@ -23,7 +23,7 @@ type successor interface {
 	follow(ctx context.Context) error
 	// catchUp brings it up to date with the healed cluster, which has no load any more.
 	catchUp(ctx context.Context) error
-	// takeOver makes it serve. The cluster has been killed.
+	// takeOver kills the cluster, unless it goes on, and makes the successor serve.
 	takeOver(ctx context.Context) (*localcluster.Cluster, error)
 	// stop ends its processes. It may be called at any time.
 	stop() error
@@ -40,8 +40,10 @@ func newSuccessor(r *run, push string) (successor, error) {
 		return newBackups(r, push)
 	case "standby":
 		return newStandby(r, push)
+	case "replace":
+		return newInPlace(r, push)
 	default:
-		return nil, fmt.Errorf("--recover-from is %q; it takes backup or standby", r.recoverFrom)
+		return nil, fmt.Errorf("--recover-from is %q; it takes backup, standby or replace", r.recoverFrom)
 	}
 }
 
@@ -55,7 +57,7 @@ func (r *run) successorCluster(nodes int, push string) (*localcluster.Cluster, e
 // errBroken is wrapped by errors that mean a broken promise, and not that nothing could be decided.
 var errBroken = errors.New("a promise is broken")
 
-// replace kills the cluster and lets its successor serve the clients.
+// replace lets the successor serve the clients.
 func (r *run) replace(ctx context.Context) error {
 	r.log.Info("waiting until nothing is reserved or posted")
 	r.load.Target.Calm()
@@ -65,10 +67,7 @@ func (r *run) replace(ctx context.Context) error {
 	if err := r.successor.catchUp(ctx); err != nil {
 		return err
 	}
-	if err := r.cluster.Stop(); err != nil {
-		return err
-	}
-	r.log.Info("the cluster is killed", "recovering from", r.recoverFrom)
+	r.log.Info("recovering", "from", r.recoverFrom)
 	c, err := r.successor.takeOver(ctx)
 	if err != nil {
 		return err
