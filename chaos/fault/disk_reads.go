@@ -4,6 +4,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -136,11 +137,11 @@ func latentSector(ctx context.Context, e *Env, n *localcluster.Node) error {
 	if err := n.Kill(); err != nil {
 		return err
 	}
-	list := parts()
-	path, err := e.oneFile(e.files(n), list[e.Rand.IntN(len(list))])
-	if err != nil || path == "" {
-		return e.Return(ctx, n)
+	k, err := e.anyPart(n, parts())
+	if err != nil || k.path == "" {
+		return errors.Join(err, e.Return(ctx, n))
 	}
+	path := k.path
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -155,5 +156,5 @@ func latentSector(ctx context.Context, e *Env, n *localcluster.Node) error {
 	if err := d.DropCache(); err != nil {
 		return err
 	}
-	return e.comeBack(ctx, n, "unreadable page")
+	return e.comeBack(ctx, n, "unreadable page of "+k.name)
 }

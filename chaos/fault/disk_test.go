@@ -173,6 +173,25 @@ func TestNodesWithDamagedFilesRefuseToStartOrServe(t *testing.T) {
 	underAdds(t, Corrupt(), "corrupt-identity,corrupt-generation,corrupt-manifest")
 }
 
+func TestNodesBehaveOnDisksThatReadWrongly(t *testing.T) {
+	underAdds(t, Reads(), "latent-sector,misdirected-read")
+}
+
+func TestAnyPartIsOneThatANodeHas(t *testing.T) {
+	e := newEnv(t, 1)
+	n := e.Cluster.Nodes()[0]
+	k, err := e.anyPart(n, parts())
+	require.NoError(t, err)
+	require.Empty(t, k.path)
+	votes := filepath.Join(n.DataDir(), "shard-0/raft/votes")
+	require.NoError(t, os.MkdirAll(filepath.Dir(votes), 0o755))
+	require.NoError(t, os.WriteFile(votes, []byte("x"), 0o644))
+	k, err = e.anyPart(n, parts())
+	require.NoError(t, err)
+	require.Equal(t, votes, k.path)
+	require.Equal(t, "votes", k.name)
+}
+
 // underAdds runs the chosen faults, one after the other, and requires that what was
 // acknowledged meanwhile is there.
 func underAdds(t *testing.T, faults []Fault, quick string) {

@@ -58,7 +58,7 @@ func TestNeedsNameWhatIsMissing(t *testing.T) {
 
 func TestNamesOfFaultsDiffer(t *testing.T) {
 	seen := map[string]bool{}
-	for _, f := range slices.Concat(Process(), Stall(), Network(), Hostile(), Load(), Hooks()) {
+	for _, f := range slices.Concat(Process(), Stall(), Lasting(), Limits(), Network(), Hostile(), Load(), Hooks()) {
 		require.False(t, seen[f.Name], f.Name)
 		seen[f.Name] = true
 		require.NotNil(t, f.Run)

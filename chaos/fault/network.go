@@ -34,7 +34,7 @@ func Network() []Fault {
 		{Name: "reordering", Weight: 1, Run: everywhere(reordering)},
 		{Name: "narrow-lines", Weight: 1, Run: everywhere(narrow)},
 		{Name: "resets", Weight: 2, Run: everywhere(resets)},
-		{Name: "refused-leader", Weight: 1, Overlaps: true, Run: partition((*Env).Leader, refused)},
+		{Name: "refused-leader", Weight: 1, Overlaps: true, Run: partition((*Env).Leader, refusing)},
 		{Name: "dns-outage", Weight: 2, Run: onAll(dnsOutage)},
 		{Name: "new-addresses", Weight: 1, Run: onAll(newAddresses)},
 		{Name: "new-addresses-restart", Weight: 1, Run: onAll(newAddressesRestart)},
@@ -240,8 +240,8 @@ func resets(e *Env, ids []string) []network.Rule {
 	return []network.Rule{{From: ids, To: ids, Reset: share}}
 }
 
-// refused resets every packet to and from a node.
-func refused(_ *Env, id string, others []string) []network.Rule {
+// refusing resets every packet to and from a node.
+func refusing(_ *Env, id string, others []string) []network.Rule {
 	return []network.Rule{{From: []string{id}, To: others, Reset: 1}, {From: others, To: []string{id}, Reset: 1}}
 }
 

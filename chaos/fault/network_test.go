@@ -28,6 +28,7 @@ func TestOneNodeAside(t *testing.T) {
 	}{
 		"aside":         {aside, false, false},
 		"cannotSend":    {cannotSend, false, true},
+		"refused":       {refusing, false, false},
 		"cannotReceive": {cannotReceive, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {

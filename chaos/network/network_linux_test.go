@@ -5,17 +5,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -231,6 +234,65 @@ func TestTCPStallsAndContinues(t *testing.T) {
 	require.NoError(t, far.SetReadDeadline(time.Now().Add(patience)))
 	_, err = far.Read(buffer)
 	require.NoError(t, err, "TCP sent it again")
+}
+
+func TestConnectionsAreResetAndRefused(t *testing.T) {
+	n := build(t, "n1", "n2")
+	both := []string{"n1", "n2"}
+	var l net.Listener
+	require.NoError(t, inside(n.slot.namespace("n2"), func() (err error) {
+		l, err = net.Listen("tcp4", net.JoinHostPort("0.0.0.0", strconv.Itoa(echoPort)))
+		return err
+	}))
+	defer l.Close()
+	dial := func() (c net.Conn, err error) {
+		err = inside(n.slot.namespace("n1"), func() (err error) {
+			c, err = net.DialTimeout("tcp4", net.JoinHostPort(n.PeerHost("n2"), strconv.Itoa(echoPort)), patience)
+			return err
+		})
+		return c, err
+	}
+	c, err := dial()
+	require.NoError(t, err)
+	defer c.Close()
+	heal := n.harm(t, Rule{From: both, To: both, Reset: 1})
+	_, err = dial()
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = c.Write([]byte("x"))
+	require.NoError(t, err)
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.Equal(t, 10, n.passes(t, "n1", "n2", echoPort), "UDP has no connections")
+	heal()
+	again, err := dial()
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}
+
+func TestNamesFail(t *testing.T) {
+	var s names
+	s.set(map[string]netip.Addr{"n1": netip.MustParseAddr("10.0.0.1")})
+	query := dnsmessage.Message{Questions: []dnsmessage.Question{{
+		Name: dnsmessage.MustNewName("n1."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET,
+	}}}
+	data, err := query.Pack()
+	require.NoError(t, err)
+	for how, want := range map[Outage]dnsmessage.RCode{
+		0: dnsmessage.RCodeSuccess, Failing: dnsmessage.RCodeServerFailure, Forgetful: dnsmessage.RCodeNameError,
+	} {
+		s.fail(how)
+		reply, err := s.answer(data)
+		require.NoError(t, err)
+		var m dnsmessage.Message
+		require.NoError(t, m.Unpack(reply))
+		require.Equal(t, want, m.RCode)
+		require.Equal(t, how == 0, len(m.Answers) == 1)
+	}
+	s.fail(Silent)
+	reply, err := s.answer(data)
+	require.NoError(t, err)
+	require.Nil(t, reply)
 }
 
 func TestLossAndDuplicationAreShares(t *testing.T) {

@@ -210,13 +210,13 @@ func (n *Network) table(id string) string {
 				if r.Loss > 0 {
 					add(&drops, "PREROUTING", r, source, share(r.Loss)+"-j DROP")
 				}
-				if r.Reset > 0 {
+				if r.Reset > 0 { // but a reset must arrive
 					for _, ports := range portMatches(r.Ports) {
 						if ports == "" {
 							ports = "-p tcp"
 						}
 						if strings.HasPrefix(ports, "-p tcp") {
-							resets = append(resets, fmt.Sprintf("-A INPUT %s %s %s-j REJECT --reject-with tcp-reset", source, ports, share(r.Reset)))
+							resets = append(resets, fmt.Sprintf("-A INPUT %s %s -m tcp ! --tcp-flags RST RST %s-j REJECT --reject-with tcp-reset", source, ports, share(r.Reset)))
 						}
 					}
 				}
