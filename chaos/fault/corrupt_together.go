@@ -20,8 +20,8 @@ import (
 // the cluster may refuse to serve. It must not serve without what the copy has.
 func Together() []Fault {
 	return []Fault{
-		{Name: "corrupt-and-restart", Weight: 0, Run: onAll(corruptAndRestart)},
-		{Name: "corrupt-beside-down", Weight: 0, Run: onAll(corruptBesideDown)},
+		{Name: "corrupt-and-restart", Weight: 1, Run: onAll(corruptAndRestart)},
+		{Name: "corrupt-beside-down", Weight: 2, Run: onAll(corruptBesideDown)},
 	}
 }
 

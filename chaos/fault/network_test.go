@@ -14,7 +14,7 @@ import (
 // silent reports whether rules drop everything from one node to another.
 func silent(rules []network.Rule, from, to string) bool {
 	return slices.ContainsFunc(rules, func(r network.Rule) bool {
-		return r.Loss == 1 && len(r.Ports) == 0 && slices.Contains(r.From, from) && slices.Contains(r.To, to)
+		return (r.Loss == 1 || r.Reset == 1) && len(r.Ports) == 0 && slices.Contains(r.From, from) && slices.Contains(r.To, to)
 	})
 }
 
