@@ -34,7 +34,7 @@ func clocks() []Fault {
 		{Name: "clock-far-ahead-leader-long", Weight: 1, Run: farAhead((*Env).Leader, long)},
 		{Name: "clock-far-ahead-follower-long", Weight: 1, Run: farAhead((*Env).Follower, long)},
 		{Name: "clock-alternates", Weight: 1, Run: onAll(alternating(1))},
-		{Name: "clocks-alternate", Weight: 0, Run: onAll(alternating(2))},
+		{Name: "clocks-alternate", Weight: 1, Run: onAll(alternating(2))},
 		{Name: "clock-far-ahead-candidate", Weight: 1, Run: farAheadCandidate},
 	}
 }

@@ -64,6 +64,7 @@ type Guard struct {
 	last atomic.Pointer[verdict]
 
 	mu             sync.Mutex // protects the fields below
+	own            reading    // of this node's clock at the last Check
 	loggedVerdict  string     // the clocks that were logged as off last
 	loggedTransfer string     // the last logged failure of a transfer
 }
@@ -109,12 +110,14 @@ func (g *Guard) Confirm(ctx context.Context) error {
 }
 
 // Check compares the latest readings, on the leader. candidates returns the voters that
-// could lead. If this node's clock is off, Check asks the voters again before it acts,
-// because the machine may have been suspended since the readings. It blocks for a second
+// could lead. If this node's clock is off, or was set since the last Check, Check asks the
+// voters again before it acts, because the machine may have been suspended since the
+// readings, or its clock now agrees with one that was wrong then. It blocks for a second
 // at most, and for as long as Transfer does.
 func (g *Guard) Check(ctx context.Context, candidates func() []raft.ServerID) {
 	v := g.compareNow(time.Now().Add(-g.cfg.KeepFor))
-	if v.majority.IsZero() || !v.right(g.cfg.ServerID) {
+	stepped := g.stepped()
+	if stepped || v.majority.IsZero() || !v.right(g.cfg.ServerID) {
 		v = g.ask(ctx, g.voters(), agreed)
 	}
 	if v.majority.IsZero() {
@@ -127,6 +130,16 @@ func (g *Guard) Check(ctx context.Context, candidates func() []raft.ServerID) {
 	if v.off(g.cfg.ServerID) {
 		g.transfer(v, candidates())
 	}
+}
+
+// stepped reports whether this node's clock was set since the last call.
+func (g *Guard) stepped() bool {
+	now := reading{wall: g.Wall(), at: time.Now()}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := g.own
+	g.own = now
+	return !before.at.IsZero() && (now.wall.Sub(before.wall)-now.at.Sub(before.at)).Abs() > g.cfg.MaxOffset
 }
 
 // Off reports whether a server's clock was off the majority's at the leader's last Check,

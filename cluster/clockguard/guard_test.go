@@ -142,3 +142,19 @@ func TestTheQueuesClockIsSetBackOnlyWhenItRanAway(t *testing.T) {
 		require.ErrorContains(t, err, "no majority")
 	})
 }
+
+// Its own clock and an old reading of another that was wrong in the same way are no majority.
+func TestALeaderWhoseClockJumpsAsksTheVotersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("n1.a", "n2.b", "n3.c")
+		c.clocks["n2.b"] = time.Hour
+		require.NoError(t, c.Confirm(t.Context()))
+		c.ask(t.Context(), c.voters(), never)
+		c.Check(t.Context(), c.voters)
+		time.Sleep(time.Second)
+		c.clocks["n2.b"], c.clocks["n1.a"] = 0, time.Hour
+		c.Check(t.Context(), c.voters)
+		require.Zero(t, c.confirmed)
+		require.NotEmpty(t, c.transferredTo)
+	})
+}
