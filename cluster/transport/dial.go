@@ -15,7 +15,7 @@ import (
 )
 
 // DialRPC connects to the gRPC server of a server at address, host:port. It resolves the
-// name each time. It blocks until the node has accepted, ctx ends, or for 5 s after the
+// name each time; while that fails, it connects to where the server was last. It blocks until the node has accepted, ctx ends, or for 5 s after the
 // TCP connection is open. The error of a refusal wraps ErrOtherCluster, ErrOtherServer,
 // ErrVersion, ErrBusy or ErrNotTarry.
 func (m *Mux) DialRPC(ctx context.Context, serverID, address string) (net.Conn, error) {
@@ -62,7 +62,7 @@ func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, err
 
 // connect makes one attempt, with TLS or without.
 func (m *Mux) connect(ctx context.Context, address string, h header, secure bool) (net.Conn, error) {
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	raw, err := m.dialTCP(ctx, h.to, address)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +80,7 @@ func (m *Mux) connect(ctx context.Context, address string, h header, secure bool
 		err = fmt.Errorf("%w: %w", errNoTLS, err)
 	}
 	if err == nil {
+		m.last.set(h.to, raw.RemoteAddr().String())
 		err = boundSilence(c.Conn, h.kind.silence())
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -64,6 +65,8 @@ type Mux struct {
 	greeting  *addrlimit.Limit // of the connections whose handshake is under way
 	done      chan struct{}    // closed by Close
 	running   sync.WaitGroup
+	last      lastAddresses
+	lookup    func(ctx context.Context, host string) ([]string, error)
 
 	mu     sync.Mutex
 	closed bool
@@ -111,6 +114,7 @@ func Listen(o Options) (*Mux, error) {
 		o: o, listener: l, advertise: addr(net.JoinHostPort(host, port)),
 		greeting: newLimit(min(maxHandshakes, o.MaxConns)), done: make(chan struct{}),
 		conns: make(map[net.Conn]*conn), raft: make(map[uint32]*listener),
+		lookup: net.DefaultResolver.LookupHost,
 	}
 	m.rpc, m.frames = newListener(m), newListener(m)
 	m.frames.open = m.rpc.open // calls share one limit, whatever carries them
