@@ -78,7 +78,11 @@ func TestMutantsAreFound(t *testing.T) {
 		"forget-revoke":    "access",
 	} {
 		t.Run(mutant, func(t *testing.T) {
-			code, v, out := chaosRun(t, "--duration", "3s", "--drain", "10s", "--seed", "1", "--faults", "none", "--tokens", "--mutant", mutant)
+			drain := "10s"
+			if mutant == "deliver-late" {
+				drain = "60s" // in which the jobs are handed out
+			}
+			code, v, out := chaosRun(t, "--duration", "3s", "--drain", drain, "--seed", "1", "--faults", "none", "--tokens", "--mutant", mutant)
 			require.Equal(t, exitViolation, code, out)
 			require.Equal(t, violation, v.Verdict)
 			require.NotZero(t, v.Found[invariant], out)
