@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -498,36 +499,37 @@ func TestAForeignAnswerIsNamed(t *testing.T) {
 // TestACallSaysWhatANodeAnswered asks one node that has no leader and one that is
 // not there, in either order.
 func TestACallSaysWhatANodeAnswered(t *testing.T) {
-	t.Parallel()
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		io.WriteString(w, `{"success":false,"code":"not_applied","error":"there is no leader","outcome":"not_applied"}`)
-	}))
-	defer node.Close()
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	for _, nodes := range [][]string{{node.URL, gone.URL}, {gone.URL, node.URL}} {
-		var said []string
-		var left time.Duration
-		c, err := client.New(nodes, client.WithPatience(300*time.Millisecond), client.WithRetrying(func(err error, l time.Duration) {
-			said, left = append(said, err.Error()), l
-		}))
-		require.NoError(t, err)
-		defer c.Close()
-		for range 3 { // it starts anywhere
-			for name, call := range map[string]func() error{
-				"add":     func() error { _, err := c.Add(t.Context(), client.Add{Topic: "t"}); return err },
-				"remove":  func() error { return c.RemoveMember(t.Context(), "n1") },
-				"members": func() error { _, err := c.Members(t.Context()); return err },
-			} {
-				said = nil
-				require.EqualError(t, call(), "there is no leader", name)
-				require.Equal(t, []string{"there is no leader"}, said, "once, at once")
-				require.Positive(t, left)
-				require.LessOrEqual(t, left, 300*time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		answers := roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "gone:7300" {
+				return nil, errors.New("connection refused")
 			}
+			text := `{"success":false,"code":"not_applied","error":"there is no leader","outcome":"not_applied"}`
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+		})
+		for _, nodes := range [][]string{{"node:7300", "gone:7300"}, {"gone:7300", "node:7300"}} {
+			var said []string
+			var left time.Duration
+			c, err := client.New(nodes, client.WithHTTPClient(&http.Client{Transport: answers}), client.WithPatience(300*time.Millisecond), client.WithRetrying(func(err error, l time.Duration) {
+				said, left = append(said, err.Error()), l
+			}))
+			require.NoError(t, err)
+			for range 3 { // it starts anywhere
+				for name, call := range map[string]func() error{
+					"add":     func() error { _, err := c.Add(t.Context(), client.Add{Topic: "t"}); return err },
+					"remove":  func() error { return c.RemoveMember(t.Context(), "n1") },
+					"members": func() error { _, err := c.Members(t.Context()); return err },
+				} {
+					said = nil
+					require.EqualError(t, call(), "there is no leader", name)
+					require.Equal(t, []string{"there is no leader"}, said, "once, at once")
+					require.Positive(t, left)
+					require.LessOrEqual(t, left, 300*time.Millisecond)
+				}
+			}
+			c.Close()
 		}
-	}
+	})
 }
 
 // A redirect turns a DELETE into a GET, whose success says nothing of the job.
