@@ -5,7 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"tarry/auth"
+	"tarry/cluster/framerpc"
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/dispatch"
@@ -38,7 +41,7 @@ func (s *Shard) endAndReserve(ctx context.Context, req *noderpc.FinishAndReserve
 	ctx = context.WithoutCancel(ctx)
 	rules := leaderrpc.Rules{Within: s.cfg.OpTimeout, Hold: s.cfg.HoldTime}
 	req.Shard, req.Reserve, req.Principal = s.cfg.Number, reserveOf(ctx, req.Reserve), auth.FromContext(ctx).Encode()
-	resp, err := leaderrpc.Call(ctx, &s.toLeader, rules, req, s.finishAndReserve, noderpc.NodeClient.FinishAndReserve)
+	resp, err := leaderrpc.Call(ctx, &s.toLeader, rules, req, s.finishAndReserve, s.finishAndReserveAt)
 	if err == nil && len(resp.Results) != n {
 		err = job.Unknown("the leader returned %d results for %d operations", len(resp.Results), n)
 	}
@@ -58,41 +61,46 @@ func (s *Shard) finishAndReserve(ctx context.Context, req *noderpc.FinishAndRese
 		return nil, leaderrpc.ErrNotLeader
 	}
 	d := l.dispatcher
-	w, done := reserving(req.Reserve)
+	w, out := s.reserving(req.Reserve)
 	w.First, w.Poll, w.Advance, w.Now = ends(req), true, advanceOp(), s.Now().UnixMilli()
 	d.Add(w)
 	// If nothing is ready, what falls due soon is committed ahead with the finishes, or in the next
 	// entry, and not after their reply: so a single consumer does not wait for one after the other.
 	var next *dispatch.Waiter
-	var later chan reserved
+	var later *dispatch.Outcome
 	if req.Waits && d.Alone(w) {
-		next, later = reserving(req.Reserve)
+		next, later = s.reserving(req.Reserve)
 		leaderQueue{s, l}.Add(next)
 	}
-	cancel := func() {
+	giveUp := func() {
 		if next != nil {
-			s.abandon(d, next, later)
+			abandon(d, next, later)
 		}
 	}
+	var o dispatch.Got
 	select {
-	case o := <-done:
-		switch {
-		case o.err == nil:
-			if next != nil {
-				o.jobs = s.soon(ctx, d, next, later)
-			}
-			return &noderpc.FinishAndReserveResponse{Results: w.Results, Jobs: o.jobs}, nil
-		case errors.Is(o.err, dispatch.ErrStopped):
-			cancel()
-			return nil, leaderrpc.ErrNotLeader
-		}
-		cancel()
-		return nil, forwarded(o.err)
+	case o = <-out.C:
 	case <-ctx.Done():
-		d.Cancel(w, false)
-		cancel()
-		return nil, errOutcomeUnknown(context.Cause(ctx))
+		select {
+		case o = <-out.C: // the results are known: they are not lost
+		default:
+			abandon(d, w, out)
+			giveUp()
+			return nil, errOutcomeUnknown(context.Cause(ctx))
+		}
 	}
+	switch {
+	case o.Err == nil:
+		if next != nil {
+			o.Jobs = s.soon(ctx, d, next, later)
+		}
+		return &noderpc.FinishAndReserveResponse{Results: w.Results, Jobs: o.Jobs}, nil
+	case errors.Is(o.Err, dispatch.ErrStopped):
+		giveUp()
+		return nil, leaderrpc.ErrNotLeader
+	}
+	giveUp()
+	return nil, forwarded(o.Err)
 }
 
 // ends returns the operations of a FinishAndReserve that end jobs.
@@ -106,26 +114,20 @@ func ends(req *noderpc.FinishAndReserveRequest) (ops []*jobpb.Op) {
 	return ops
 }
 
-// reserved is the outcome of a waiter.
-type reserved struct {
-	jobs []*jobpb.Reserved
-	err  error
-}
-
 // reserving returns a waiter, and where its outcome arrives.
-func reserving(r *jobpb.Reserve) (*dispatch.Waiter, chan reserved) {
-	done := make(chan reserved, 1)
-	return &dispatch.Waiter{Reserve: r, Done: func(jobs []*jobpb.Reserved, err error) { done <- reserved{jobs, err} }}, done
+func (s *Shard) reserving(r *jobpb.Reserve) (*dispatch.Waiter, *dispatch.Outcome) {
+	out := dispatch.NewOutcome(s.giveBack)
+	return &dispatch.Waiter{Reserve: r, Done: out.Done}, out
 }
 
 // soon returns the jobs that a waiter gets within the longest time by which anything is committed
 // ahead. An error leaves it without jobs: the caller goes on to wait, and gets it then.
-func (s *Shard) soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, outcome chan reserved) []*jobpb.Reserved {
+func (s *Shard) soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Waiter, out *dispatch.Outcome) []*jobpb.Reserved {
 	over := time.NewTimer(maxLead)
 	defer over.Stop()
 	select {
-	case o := <-outcome:
-		return o.jobs
+	case o := <-out.C:
+		return o.Jobs
 	case <-over.C:
 		d.Cancel(w, true)
 	}
@@ -133,23 +135,31 @@ func (s *Shard) soon(ctx context.Context, d *dispatch.Dispatcher, w *dispatch.Wa
 	// more, what is known of the finishes must reach the caller before its own time is over.
 	over.Reset(s.cfg.OpTimeout / 2)
 	select {
-	case o := <-outcome:
-		return o.jobs
+	case o := <-out.C:
+		return o.Jobs
 	case <-over.C:
 	case <-ctx.Done():
 	}
-	s.abandon(d, w, outcome)
+	abandon(d, w, out)
 	return nil
 }
 
-// abandon gives back the jobs that a waiter has got or gets, so that they need not wait until
-// their TTR is over. They do only if the waiter is answered at this very moment, as after a lost
-// reply. It does not block.
-func (s *Shard) abandon(d *dispatch.Dispatcher, w *dispatch.Waiter, outcome chan reserved) {
+// abandon ends a wait whose consumer is gone. It does not block.
+func abandon(d *dispatch.Dispatcher, w *dispatch.Waiter, out *dispatch.Outcome) {
 	d.Cancel(w, false)
-	select {
-	case o := <-outcome:
-		s.giveBack(o.jobs)
-	default:
+	out.Abandon()
+}
+
+// lateJobs gives back what the leader reserved for a FinishAndReserve whose caller on this node
+// gave up before the reply. It must not block.
+func (s *Shard) lateJobs(reply []byte) {
+	resp := new(noderpc.FinishAndReserveResponse)
+	if resp.UnmarshalVTUnsafe(reply) == nil { // otherwise their reservations expire
+		s.giveBack(resp.Jobs)
 	}
+}
+
+// finishAndReserveAt makes the call at another node.
+func (s *Shard) finishAndReserveAt(c noderpc.NodeClient, ctx context.Context, req *noderpc.FinishAndReserveRequest, _ ...grpc.CallOption) (*noderpc.FinishAndReserveResponse, error) {
+	return c.FinishAndReserve(ctx, req, framerpc.Late{Do: s.lateJobs})
 }

@@ -263,3 +263,42 @@ func FuzzFinishAndReserve(f *testing.F) {
 		require.True(t, proto.Equal(m, again))
 	})
 }
+
+// Callers give up at about the moment in which their call is done: on the leader itself, and at
+// another node, where the reply may be on its way already.
+func TestNoJobStaysReservedForACallerThatGaveUp(t *testing.T) {
+	const jobs, calls = 50, 1500
+	c := newTestCluster(t, 3)
+	leader, other := c.nodes[c.leader()], c.follower()
+	addMany(t, leader, "t", jobs)
+	for name, n := range map[string]*Node{"leader": leader, "follower": other} {
+		t.Run(name, func(t *testing.T) {
+			limit := 2 * time.Millisecond // follows how long a call takes
+			gave, gaveUp := 0, 0
+			for range calls {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				resp, err := leaderrpc.Call(ctx, &n.shard.toLeader, leaderrpc.Rules{}, &noderpc.FinishAndReserveRequest{
+					Finishes: []*jobpb.Finish{{Ref: &jobpb.Ref{Id: "nothing"}}}, Reserve: &jobpb.Reserve{Topics: []string{"t"}, Max: 1, TtrMs: time.Hour.Milliseconds()},
+				}, n.shard.finishAndReserve, n.shard.finishAndReserveAt)
+				cancel()
+				if err != nil {
+					gaveUp++
+					limit += limit / 30
+					continue
+				}
+				limit -= limit / 30
+				if len(resp.Jobs) > 0 {
+					gave++
+					n.shard.giveBack(resp.Jobs)
+				}
+			}
+			t.Logf("%d calls gave a job, %d gave up", gave, gaveUp)
+			require.NotZero(t, gave)
+			require.NotZero(t, gaveUp)
+			c.eventually(func() bool {
+				totals, err := leader.shard.Totals(t.Context(), false)
+				return err == nil && totals.Reserved == 0
+			}, "no job is reserved for nobody")
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"tarry/cluster/framerpc"
 	"tarry/cluster/groupcommit"
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
@@ -136,6 +137,7 @@ func (v *service) FinishAndReserve(ctx context.Context, req *noderpc.FinishAndRe
 	if err := cmp.Or(job.CheckReserve(req.Reserve), job.CheckPeerPrincipal(req.Reserve.Principal)); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "reserve: %v", err)
 	}
+	framerpc.OnUnsent(ctx, func(reply any) { s.giveBack(reply.(*noderpc.FinishAndReserveResponse).Jobs) })
 	return s.finishAndReserve(ctx, req)
 }
 

@@ -44,7 +44,15 @@ type outgoing struct {
 	kind     kind
 	method   string
 	message  any
-	of       *call // the call that it begins; nil: none
+	of       *call     // the call that it begins; nil: none
+	from     *exchange // whose handler sends it; nil: a caller sends it
+}
+
+// notWritten is called once it is certain that the other end does not get the frame.
+func (o outgoing) notWritten() {
+	if o.from != nil && o.from.unsent != nil && o.message != nil {
+		o.from.unsent(o.message)
+	}
 }
 
 func newLink(c net.Conn) *link {
@@ -139,6 +147,7 @@ func (l *link) write(unencodable func(outgoing, error)) error {
 }
 
 func (l *link) writeBatch(buf []byte, batch []outgoing, unencodable func(outgoing, error)) ([]byte, error) {
+	first := 0 // whose frame buf begins with
 	for i, o := range batch {
 		encoded, err := appendMessage(buf, o.exchange, o.kind, o.method, o.message)
 		if err != nil {
@@ -146,38 +155,48 @@ func (l *link) writeBatch(buf []byte, batch []outgoing, unencodable func(outgoin
 		}
 		buf = encoded
 		if len(buf) >= keptBuffer || i == len(batch)-1 {
-			if err := l.flush(buf); err != nil {
+			if n, err := l.flush(buf); err != nil {
+				if n > 0 { // the other end may have any of these
+					first = i + 1
+				}
+				for _, o := range batch[first:] {
+					o.notWritten()
+				}
 				return nil, err
 			}
-			buf = buf[:0]
+			buf, first = buf[:0], i+1
 		}
 	}
 	return buf, nil
 }
 
-func (l *link) flush(buf []byte) error {
+// flush writes buf, and returns how much of it was written.
+func (l *link) flush(buf []byte) (int, error) {
 	if len(buf) == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := l.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
+		return 0, err
 	}
-	_, err := l.conn.Write(buf)
-	return err
+	return l.conn.Write(buf)
 }
 
 // close closes the connection; why is the error of later puts. The first one counts.
 func (l *link) close(why error) {
 	l.mu.Lock()
 	first := l.err == nil
+	var left []outgoing
 	if first {
 		l.err = why
-		l.queue = nil
+		left, l.queue = l.queue, nil
 		l.room.Broadcast()
 	}
 	l.mu.Unlock()
 	if first {
 		close(l.done)
 		l.conn.Close() // its only error would be that it is closed already
+	}
+	for _, o := range left {
+		o.notWritten()
 	}
 }

@@ -118,10 +118,32 @@ type serverConn struct {
 	exchanges map[uint64]*exchange
 }
 
-// exchange is a call or a stream at its handler.
+// exchange is a call or a stream at its handler, and the context of that.
 type exchange struct {
+	context.Context
 	cancel context.CancelFunc
 	stream *serverStream // nil for a call
+	unsent func(any)     // of OnUnsent; nil: none
+}
+
+type exchangeKey struct{}
+
+// Value implements context.Context.
+func (x *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
+
+// OnUnsent makes f get each message of the exchange whose handler has ctx that certainly does not
+// reach the caller: the connection ended before a byte of it was written. A handler calls it before
+// it sends or returns anything. f must not block. It does not get a message for which SendMsg
+// fails. If ctx is of no exchange, OnUnsent does nothing.
+func OnUnsent(ctx context.Context, f func(message any)) {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		x.unsent = f
+	}
 }
 
 // serve serves a connection until it ends, and waits for its handlers.
@@ -190,10 +212,10 @@ func (c *serverConn) admitted(h head) error {
 func (c *serverConn) handle(h head, payload []byte) error {
 	switch h.kind {
 	case kindCall:
-		return c.begin(h, nil, func(ctx context.Context) { c.call(ctx, h, payload) })
+		return c.begin(h, nil, func(x *exchange) { c.call(x, h, payload) })
 	case kindStream:
 		stream := &serverStream{conn: c, id: h.exchange, inbox: make(chan []byte, inboxSize)}
-		return c.begin(h, stream, func(ctx context.Context) {
+		return c.begin(h, stream, func(*exchange) {
 			c.end(h.exchange, c.server.convert(c.server.streams[h.method](stream)))
 		})
 	case kindMessage:
@@ -213,15 +235,16 @@ func (c *serverConn) handle(h head, payload []byte) error {
 }
 
 // begin runs a handler. Its context ends when the caller cancels or the connection ends.
-func (c *serverConn) begin(h head, stream *serverStream, run func(context.Context)) error {
+func (c *serverConn) begin(h head, stream *serverStream, run func(*exchange)) error {
 	ctx, cancel := context.WithCancel(c.ctx)
+	x := &exchange{Context: ctx, cancel: cancel, stream: stream}
 	if stream != nil {
-		stream.ctx = ctx
+		stream.exchange = x
 	}
 	c.mu.Lock()
 	_, taken := c.exchanges[h.exchange]
 	if !taken {
-		c.exchanges[h.exchange] = &exchange{cancel: cancel, stream: stream}
+		c.exchanges[h.exchange] = x
 	}
 	c.mu.Unlock()
 	if taken {
@@ -230,14 +253,14 @@ func (c *serverConn) begin(h head, stream *serverStream, run func(context.Contex
 	}
 	c.work.Go(func() {
 		defer cancel()
-		run(ctx)
+		run(x)
 	})
 	return nil
 }
 
 // call runs the handler of a call and sends its reply.
-func (c *serverConn) call(ctx context.Context, h head, payload []byte) {
-	reply, err := c.server.calls[h.method](ctx, func(m any) error {
+func (c *serverConn) call(x *exchange, h head, payload []byte) {
+	reply, err := c.server.calls[h.method](x, func(m any) error {
 		if err := decode(payload, m); err != nil {
 			return status.Errorf(codes.InvalidArgument, "the message cannot be read: %v", err)
 		}
@@ -248,7 +271,10 @@ func (c *serverConn) call(ctx context.Context, h head, payload []byte) {
 		return
 	}
 	c.forget(h.exchange)
-	_ = c.put(outgoing{exchange: h.exchange, kind: kindReply, message: reply}) // the caller learns that the connection failed
+	o := outgoing{exchange: h.exchange, kind: kindReply, message: reply, from: x}
+	if c.put(o) != nil { // the caller learns that the connection failed
+		o.notWritten()
+	}
 }
 
 // end ends an exchange with a status error; nil: without an error.

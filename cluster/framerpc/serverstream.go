@@ -9,19 +9,19 @@ import (
 
 // serverStream is the handler's end of a stream. It implements grpc.ServerStream.
 type serverStream struct {
-	ctx   context.Context
-	conn  *serverConn
-	id    uint64
-	inbox chan []byte
+	exchange *exchange
+	conn     *serverConn
+	id       uint64
+	inbox    chan []byte
 }
 
 // SendMsg implements grpc.ServerStream. It may block until earlier messages are written.
 // m must not be changed afterwards.
 func (s *serverStream) SendMsg(m any) error {
-	if err := s.ctx.Err(); err != nil {
+	if err := s.exchange.Err(); err != nil {
 		return err
 	}
-	return s.conn.put(outgoing{exchange: s.id, kind: kindMessage, message: m})
+	return s.conn.put(outgoing{exchange: s.id, kind: kindMessage, message: m, from: s.exchange})
 }
 
 // RecvMsg implements grpc.ServerStream. It returns the context's error when the caller
@@ -30,8 +30,8 @@ func (s *serverStream) RecvMsg(m any) error {
 	select {
 	case payload := <-s.inbox:
 		return decode(payload, m)
-	case <-s.ctx.Done():
-		return s.ctx.Err()
+	case <-s.exchange.Done():
+		return s.exchange.Err()
 	}
 }
 
@@ -39,12 +39,12 @@ func (s *serverStream) RecvMsg(m any) error {
 func (s *serverStream) deliver(payload []byte) {
 	select {
 	case s.inbox <- payload:
-	case <-s.ctx.Done():
+	case <-s.exchange.Done():
 	}
 }
 
 // Context implements grpc.ServerStream.
-func (s *serverStream) Context() context.Context { return s.ctx }
+func (s *serverStream) Context() context.Context { return s.exchange }
 
 var errNoMetadata = errors.New("frames carry no metadata")
 

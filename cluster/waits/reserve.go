@@ -3,7 +3,6 @@ package waits
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"tarry/cluster/leaderrpc"
@@ -15,11 +14,6 @@ import (
 // cancelGrace is how long a reserve still waits, after its time, for a Reserve operation
 // that is under way for it.
 const cancelGrace = 2 * time.Second
-
-type outcome struct {
-	jobs []*jobpb.Reserved
-	err  error
-}
 
 // Reserve waits for jobs, for at most wait; without any it returns none. The wait may
 // span several leaders: each time one is lost, the waiter registers with the next.
@@ -55,13 +49,13 @@ func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Durati
 		}
 		o, over := c.waitIn(ctx, queue, r, poll, end, draining)
 		switch {
-		case over || o.err == nil:
-			return o.jobs, o.err
-		case errors.Is(o.err, dispatch.ErrFull):
+		case over || o.Err == nil:
+			return o.Jobs, o.Err
+		case errors.Is(o.Err, dispatch.ErrFull):
 			return nil, TooMany()
 		}
-		if _, refused := errors.AsType[*job.Error](o.err); refused {
-			return nil, o.err
+		if _, refused := errors.AsType[*job.Error](o.Err); refused {
+			return nil, o.Err
 		}
 		// The leader was lost. This cannot spin: queue does not return a dispatcher that
 		// has stopped, and a broken stream keeps new waiters until its leader leads.
@@ -70,66 +64,38 @@ func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Durati
 
 // waitIn waits in one queue. over reports that the whole wait has ended, whatever the
 // outcome.
-func (c *Client) waitIn(ctx context.Context, queue Queue, r *jobpb.Reserve, poll bool, end *time.Timer, draining <-chan struct{}) (o outcome, over bool) {
-	a := &attempt{giveBack: c.o.GiveBack, queue: queue, out: make(chan outcome, 1)}
-	a.w = &dispatch.Waiter{Reserve: r, Poll: poll, Done: a.done}
-	queue.Add(a.w)
+func (c *Client) waitIn(ctx context.Context, queue Queue, r *jobpb.Reserve, poll bool, end *time.Timer, draining <-chan struct{}) (o dispatch.Got, over bool) {
+	out := dispatch.NewOutcome(c.o.GiveBack)
+	w := &dispatch.Waiter{Reserve: r, Poll: poll, Done: out.Done}
+	abandon := func() {
+		queue.Cancel(w, false)
+		out.Abandon()
+	}
+	queue.Add(w)
 	select {
-	case o = <-a.out:
+	case o = <-out.C:
 		return o, false
 	case <-ctx.Done():
-		a.abandon()
-		return outcome{err: ctx.Err()}, true
+		abandon()
+		return dispatch.Got{Err: ctx.Err()}, true
 	case <-end.C:
 	case <-draining:
 	}
-	queue.Cancel(a.w, true)
+	queue.Cancel(w, true)
 	grace := time.NewTimer(cancelGrace)
 	defer grace.Stop()
 	select {
-	case o = <-a.out:
-		if poll && o.err != nil {
-			return outcome{err: leaderrpc.NoLeader()}, true
+	case o = <-out.C:
+		if poll && o.Err != nil {
+			return dispatch.Got{Err: leaderrpc.NoLeader()}, true
 		}
-		return outcome{jobs: o.jobs}, true
+		return dispatch.Got{Jobs: o.Jobs}, true
 	case <-ctx.Done():
-		a.abandon()
-		return outcome{err: ctx.Err()}, true
+		abandon()
+		return dispatch.Got{Err: ctx.Err()}, true
 	case <-grace.C:
-		a.abandon()
-		return outcome{}, true
-	}
-}
-
-// attempt is one wait of a reserve in one queue.
-type attempt struct {
-	giveBack  func([]*jobpb.Reserved)
-	queue     Queue
-	w         *dispatch.Waiter
-	out       chan outcome // holds one
-	abandoned atomic.Bool
-}
-
-func (a *attempt) done(jobs []*jobpb.Reserved, err error) {
-	a.out <- outcome{jobs, err}
-	if a.abandoned.Load() {
-		a.clear()
-	}
-}
-
-// abandon cancels a waiter whose consumer has disconnected. Jobs that were assigned to
-// it before the cancellation took effect are released.
-func (a *attempt) abandon() {
-	a.abandoned.Store(true)
-	a.queue.Cancel(a.w, false)
-	a.clear()
-}
-
-func (a *attempt) clear() {
-	select {
-	case o := <-a.out:
-		a.giveBack(o.jobs)
-	default:
+		abandon()
+		return dispatch.Got{}, true
 	}
 }
 

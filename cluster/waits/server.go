@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"tarry/cluster/framerpc"
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/dispatch"
@@ -32,6 +33,7 @@ type remoteWaiters struct {
 // The other node's waiters then wait in queue until the stream ends. An invalid message
 // ends the stream. giveBack releases jobs that were assigned and not sent.
 func Serve(stream noderpc.Node_WaitServer, queue Queue, giveBack func([]*jobpb.Reserved)) error {
+	framerpc.OnUnsent(stream.Context(), func(m any) { giveBack(m.(*noderpc.WaitAnswer).Jobs) })
 	if err := stream.Send(new(noderpc.WaitAnswer)); err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func (r *remoteWaiters) send(id uint64, jobs []*jobpb.Reserved, err error) {
 	default:
 		a.Failure = leaderrpc.NewFailure(leaderrpc.ErrNotLeader)
 	}
-	if !r.out.put(a) && len(jobs) > 0 {
+	if !r.out.put(a) {
 		r.giveBack(jobs)
 	}
 }
@@ -123,8 +125,6 @@ func (r *remoteWaiters) end() {
 		r.queue.Cancel(w, false)
 	}
 	for _, a := range r.out.close() {
-		if len(a.Jobs) > 0 {
-			r.giveBack(a.Jobs)
-		}
+		r.giveBack(a.Jobs)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"tarry/cluster/framerpc"
 	"tarry/cluster/noderpc"
 	"tarry/dispatch"
 	"tarry/internal/sleep"
@@ -69,7 +70,7 @@ func openStream(peer Peer, shard uint32, giveBack func([]*jobpb.Reserved)) *stre
 func (s *stream) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wire, err := s.peer.Wait(ctx)
+	wire, err := s.peer.Wait(ctx, framerpc.Late{Do: s.late})
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,7 @@ func (s *stream) serve(ctx context.Context) error {
 		out.drain(ctx, wire.Send)
 	})
 	defer sending.Wait()
+	defer s.drain(wire)
 	defer cancel()
 	for {
 		a, err := wire.Recv()
@@ -96,6 +98,26 @@ func (s *stream) serve(ctx context.Context) error {
 		if err := s.answer(a); err != nil {
 			return err
 		}
+	}
+}
+
+// drain gives back the jobs that have arrived on a stream whose context has ended, and for which no
+// waiter is there any more.
+func (s *stream) drain(wire noderpc.Node_WaitClient) {
+	for {
+		a, err := wire.Recv()
+		if err != nil {
+			return
+		}
+		s.giveBack(a.Jobs)
+	}
+}
+
+// late gives back the jobs of an answer that comes after the stream has ended here.
+func (s *stream) late(message []byte) {
+	a := new(noderpc.WaitAnswer)
+	if a.UnmarshalVTUnsafe(message) == nil { // otherwise their reservations expire
+		s.giveBack(a.Jobs)
 	}
 }
 
