@@ -31,6 +31,9 @@ func (n *Node) warnings() (list []string) {
 	if d := n.disk.State(); d.Low {
 		list = append(list, "the disk of this node is low: "+d.String())
 	}
+	if why := n.raftTrouble(); why != "" {
+		list = append(list, "this node does not take part: "+why)
+	}
 	if why := n.members.AddsRefused(); why != "" {
 		list = append(list, job.ReasonAddsRefused+why)
 	}

@@ -44,6 +44,7 @@ type Node struct {
 	conns    *leaderrpc.Conns
 	rpc      *grpc.Server // of membership
 	frames   *leaderrpc.Frames
+	loop     *loopWatch
 	calls    *framerpc.Server // of the shard
 	trans    *ackguard.Transport
 	acks     *ackguard.Guard
@@ -191,7 +192,7 @@ func (n *Node) makeMembers() (err error) {
 		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth, Drained: n.Draining,
 		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.shard.Now, ClockConfirmed: n.shard.clockConfirmed,
 		GossipKeys: n.cfg.GossipKeys, GossipVerify: n.cfg.GossipVerify, SecureCalls: n.cfg.TLS.Mode == nodetls.Require,
-		Warnings: n.healthWarnings, Backups: n.backupState(), ListBackups: n.listBackups(),
+		Warnings: n.healthWarnings, Trouble: n.raftTrouble, Backups: n.backupState(), ListBackups: n.listBackups(),
 		Standby: n.shard.machine.Follows,
 		Timing:  n.cfg.membership,
 	})
@@ -229,7 +230,7 @@ func (n *Node) checkAcks() error {
 
 func (n *Node) startRaft() error {
 	n.trans = n.acks.Transport(raftwire.Config{
-		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout,
+		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout, Stall: transport.RaftStall,
 		Logger: n.log.With("part", "raft"),
 	})
 	trans := boundAppends(n.trans, n.shard.dropLog)
@@ -239,6 +240,7 @@ func (n *Node) startRaft() error {
 	if err := n.shard.start(trans); err != nil {
 		return err
 	}
+	n.loop = newLoopWatch(n.shard, n.trans.Receiving)
 	n.raftRuns.Store(true)
 	n.acks.Start(n.shard.raft)
 	return nil

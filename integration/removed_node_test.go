@@ -30,6 +30,7 @@ func TestARemovedNodeStaysOutUntilItIsAdmitted(t *testing.T) {
 	c.kill(gone)
 	require.NoError(t, gone.Start())
 	c.awaitReason(gone, "the node has been removed from its cluster")
+	c.awaitHealthReason("n4 was removed from the cluster at ")
 
 	c.kill(gone)
 	require.NoError(t, gone.Wipe())

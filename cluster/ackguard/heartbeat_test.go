@@ -1,6 +1,7 @@
 package ackguard
 
 import (
+	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -82,6 +83,15 @@ func TestAHeartbeatDoesNotChangeALeadersTerm(t *testing.T) {
 	require.NoError(t, r.BootstrapCluster(raft.Configuration{Servers: []raft.Server{{ID: "n1.a", Address: tr.LocalAddr()}}}).Error())
 	require.True(t, <-r.LeaderCh())
 	require.False(t, g.keepsTerm(r.CurrentTerm()))
+
+	// Raft would read all of the state of a deposed leader, and do nothing else meanwhile.
+	configuration := raft.EncodeConfiguration(r.GetConfiguration().Configuration())
+	responses := make(chan raft.RPCResponse, 1)
+	require.Greater(t, r.CurrentTerm(), uint64(1))
+	require.False(t, g.acceptsRPC(&transport.CallerAddr{Addr: new(net.TCPAddr), ServerID: "n2.b"}, raft.RPC{RespChan: responses, Command: &raft.InstallSnapshotRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("n2.b")}, Term: 1, SnapshotVersion: raft.SnapshotVersionMax, Configuration: configuration, Size: 1 << 40,
+	}}))
+	require.Equal(t, raft.RPCResponse{Response: &raft.InstallSnapshotResponse{Term: r.CurrentTerm()}}, <-responses)
 
 	// With one voter no other is asked, and its position is its own ack.
 	require.NoError(t, r.Barrier(0).Error())

@@ -36,6 +36,9 @@ func checkRPC(command any, now uint64, leader, self raft.ServerID) error {
 		if c.Size < 0 || c.SnapshotVersion != raft.SnapshotVersionMax || c.LastLogTerm > c.Term {
 			return fmt.Errorf("a snapshot of version %d with %d bytes up to term %d in term %d", c.SnapshotVersion, c.Size, c.LastLogTerm, c.Term)
 		}
+		if c.Term == now && leader != "" && raft.ServerID(c.ID) != leader {
+			return fmt.Errorf("server %.64q sends its state, but the leader of term %d is %q", c.ID, now, leader)
+		}
 		return errors.Join(checkCaller(c.ID, c.Term, now), checkConfiguration(c.Configuration))
 	case *raft.TimeoutNowRequest:
 		if id := raft.ServerID(c.ID); id != self && (leader == "" || id != leader) {
@@ -77,8 +80,16 @@ func (g *Guard) acceptsRPC(from net.Addr, rpc raft.RPC) bool {
 	if err != nil {
 		rpc.Respond(nil, fmt.Errorf("refused: %w", err))
 		g.cfg.Logger.Warn("refused a message to Raft that no correct server sends", "from", from, "type", fmt.Sprintf("%T", rpc.Command), "error", err)
+		return false
 	}
-	return err == nil
+	// Raft refuses a state of a leader that was deposed only after it has read all of it, and does
+	// nothing else until then.
+	if state, ok := rpc.Command.(*raft.InstallSnapshotRequest); ok && state.Term < now {
+		rpc.Respond(&raft.InstallSnapshotResponse{Term: now}, nil)
+		g.cfg.Logger.Warn("refused the state of a leader of an older term", "from", from, "its_term", state.Term, "term", now)
+		return false
+	}
+	return true
 }
 
 func checkCaller(id []byte, term, now uint64) error {

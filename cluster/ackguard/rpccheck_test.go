@@ -14,6 +14,7 @@ import (
 func TestMessagesThatNoServerSendsAreRefused(t *testing.T) {
 	const now = 7
 	n2 := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("n2.b"), Addr: []byte("n2:7301")}
+	n3 := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("n3.c"), Addr: []byte("n3:7301")}
 	configuration := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "n2.b", Address: "n2:7301"}}})
 	entry := func(index, term uint64) *raft.Log { return &raft.Log{Index: index, Term: term} }
 	appends := func(change func(*raft.AppendEntriesRequest)) *raft.AppendEntriesRequest {
@@ -50,6 +51,8 @@ func TestMessagesThatNoServerSendsAreRefused(t *testing.T) {
 		"pre-vote in the last term": {&raft.RequestPreVoteRequest{RPCHeader: n2, Term: math.MaxUint64}, false},
 
 		"snapshot":                      {&raft.InstallSnapshotRequest{RPCHeader: n2, SnapshotVersion: 1, Term: now, Configuration: configuration}, true},
+		"snapshot of another leader":    {&raft.InstallSnapshotRequest{RPCHeader: n3, SnapshotVersion: 1, Term: now, Configuration: configuration}, false},
+		"snapshot of the next leader":   {&raft.InstallSnapshotRequest{RPCHeader: n3, SnapshotVersion: 1, Term: now + 1, Configuration: configuration}, true},
 		"snapshot of the last term":     {&raft.InstallSnapshotRequest{RPCHeader: n2, SnapshotVersion: 1, Term: math.MaxUint64, Configuration: configuration}, false},
 		"snapshot without servers":      {&raft.InstallSnapshotRequest{RPCHeader: n2, SnapshotVersion: 1, Term: now}, false},
 		"snapshot of a negative length": {&raft.InstallSnapshotRequest{RPCHeader: n2, SnapshotVersion: 1, Term: now, Size: -1, Configuration: configuration}, false},

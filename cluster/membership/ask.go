@@ -101,6 +101,9 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	stats := m.localStats(r)
 	resp.LastIndex, resp.LastTerm, resp.LastContactMs = stats.LastIndex, stats.LastTerm, stats.LastContact.Milliseconds()
 	resp.AppliedIndex = r.AppliedIndex()
+	if m.cfg.Trouble != nil {
+		resp.Trouble = m.cfg.Trouble()
+	}
 	resp.AskerConfigured = asker != "" && m.Configured(asker)
 	return resp
 }

@@ -99,9 +99,16 @@ func (d autopilotDelegate) stats(ctx context.Context, id raft.ServerID) *autopil
 	if err != nil {
 		return none
 	}
+	var applied uint64
+	if r := d.m.raft.Load(); r != nil {
+		applied = r.AppliedIndex()
+	}
 	a, err := d.m.ask(ctx, string(id), string(addr))
 	if err != nil {
 		d.m.cfg.Logger.Debug("no status", "server", id, "error", err)
+		if l := d.m.leadership.Load(); l != nil {
+			l.progress.forget(id)
+		}
 		return none
 	}
 	if l := d.m.leadership.Load(); l != nil {
@@ -111,6 +118,12 @@ func (d autopilotDelegate) stats(ctx context.Context, id raft.ServerID) *autopil
 		l.disks.Record(id, diskHealthFromPB(a), time.Now())
 		if l.offers.record(id, offerOf(a)) {
 			poke(d.m.toLeader)
+		}
+		// A server that stands still counts as one that does not reply: it is no candidate to lead,
+		// and no other may fail in its place.
+		l.progress.record(id, briefly(a.Trouble), a.AppliedIndex, applied, time.Now())
+		if l.progress.stands(id, time.Now()) != "" {
+			return &autopilot.ServerStats{LastContact: -1, LastTerm: a.LastTerm, LastIndex: a.LastIndex}
 		}
 	}
 	return &autopilot.ServerStats{

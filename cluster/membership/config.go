@@ -95,6 +95,9 @@ type Config struct {
 	ProposeClockReset func(ctx context.Context, to time.Time) error
 	// DiskHealth is how this node's disk is doing. It must not block. nil: always well.
 	DiskHealth func() diskpolicy.Health
+	// Trouble returns why this node's Raft does not take part; empty: it does, as far as it is
+	// known. It must not block. nil: always empty.
+	Trouble func() string
 	// Drained reports whether this node should not lead. It must not block. nil: never.
 	Drained func() bool
 	// MaxClockOffset is how far this node's clock may be off the majority's for it

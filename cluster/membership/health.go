@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -51,7 +52,7 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	}
 	leader := state.Servers[raft.ServerID(m.cfg.ServerID)]
 	for id, s := range state.Servers {
-		if why := ailment(raftconfig.NodeID(id), s, leader); why != "" {
+		if why := ailment(raftconfig.NodeID(id), s, leader, l.progress.stands(id, time.Now())); why != "" {
 			h.Reasons = append(h.Reasons, why)
 		} else if l.drains.has(id) {
 			h.Reasons = append(h.Reasons, drainedReason(raftconfig.NodeID(id)))
@@ -77,11 +78,19 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	return h, nil
 }
 
-// ailment describes what is wrong with a server; empty: nothing is.
-func ailment(node string, s, leader *autopilot.ServerState) string {
+// briefly cuts what another node says of itself.
+func briefly(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), 200)], "?")
+}
+
+// ailment describes what is wrong with a server; empty: nothing is. stands is why it does not take
+// part.
+func ailment(node string, s, leader *autopilot.ServerState, stands string) string {
 	switch {
 	case s.Server.NodeStatus != autopilot.NodeAlive:
 		return node + " is not alive: gossip has no sign of it"
+	case stands != "":
+		return node + " does not take part: " + stands
 	case s.Stats.LastContact < 0:
 		return node + " does not reply, or has never received a message of the leader"
 	case s.Stats.LastContact > lastContactLimit:

@@ -30,6 +30,7 @@ type leadership struct {
 	disks     *diskpolicy.Policy
 	offers    offers
 	drains    memberDrains
+	progress  memberProgress
 	rings     memberRings
 	backups   memberBackups
 }

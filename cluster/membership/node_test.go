@@ -102,6 +102,7 @@ type node struct {
 	used                    atomic.Pointer[string] // the last invitation and its node, as this leader has reported
 
 	diskHealth atomic.Pointer[diskpolicy.Health] // nil: a healthy disk
+	trouble    atomic.Pointer[string]            // nil: none
 	log        logLines
 
 	*Membership
@@ -163,6 +164,12 @@ func (n *node) config() Config {
 				return *h
 			}
 			return diskpolicy.Health{LogWrite: time.Millisecond}
+		},
+		Trouble: func() string {
+			if why := n.trouble.Load(); why != nil {
+				return *why
+			}
+			return ""
 		},
 		Timing: Timing{
 			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.cluster.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,

@@ -30,7 +30,11 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 	gone.start()
 	eventually(t, "the removed node knows after a restart", gone.Removed)
 	require.False(t, w.leader().Configured(gone.serverID()))
+	eventually(t, "the health names it", func() bool {
+		return w.leader().reports(gone.id + " was removed from the cluster at 1970-01-01T00:00:00Z, and still runs with its old data")
+	})
 	gone.stop()
+	eventually(t, "it is gone", func() bool { return !w.leader().reports(gone.id + " was removed") })
 	gone.wipe()
 	gone.start()
 	eventually(t, "the node knows what is in its way", func() bool { return strings.Contains(gone.Refusal(), `run "tarry cluster admit `+gone.id) })

@@ -38,6 +38,10 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if why := m.stillRuns(n); why != "" {
+			problems[n.NodeID] = why
+			continue
+		}
 		err := failed[n.ServerID]
 		if err == nil {
 			err = m.syncMember(ctx, n)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/leaderrpc"
+	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/job"
 )
@@ -35,6 +36,17 @@ func (m *Membership) checkAdmission(nodeID string) error {
 func wasRemoved(nodeID string, atMS int64) error {
 	return fmt.Errorf("node %.64s was removed from the cluster at %s; to let it join again, run \"tarry cluster admit %.64s\"; otherwise stop it, or give it another node id",
 		nodeID, time.UnixMilli(atMS).UTC().Format(time.RFC3339), nodeID)
+}
+
+// stillRuns returns what health says of a server that was removed with its node and whose process
+// still runs; empty: n is none. Nothing waits for it, but it looks like a node that works.
+func (m *Membership) stillRuns(n gossip.Member) string {
+	at := m.removedAt(n.NodeID)
+	if at == 0 || n.ServerID == m.cfg.ServerID || !m.cfg.Forgotten(n.ServerID) || m.Configured(n.ServerID) {
+		return ""
+	}
+	return fmt.Sprintf("%s was removed from the cluster at %s, and still runs with its old data, which serves nobody: stop it; to use it again, run \"tarry cluster admit %s\" and move its data directory away",
+		n.NodeID, time.UnixMilli(at).UTC().Format(time.RFC3339), n.NodeID)
 }
 
 // recordRefusal stores why the cluster does not take this node in; nil: it may.

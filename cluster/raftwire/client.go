@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -145,8 +146,30 @@ func (t *Transport) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, 
 	if err := c.send(kindSnapshot, request); err != nil {
 		return err
 	}
-	if _, err := io.CopyBuffer(struct{ io.Writer }{c}, data, make([]byte, bytesATimeout)); err != nil {
+	if _, err := io.CopyBuffer(progressWriter{c, time.Now().Add(timeout)}, data, make([]byte, bytesATimeout)); err != nil {
 		return err
 	}
 	return c.receive(reply)
+}
+
+// takeTimeout is how long a follower may take nothing of a snapshot. It may have to write for a
+// while before it can receive more; a follower that hangs takes nothing for good.
+const takeTimeout = 30 * time.Second
+
+// progressWriter is a connection whose writes end at over, and before if the other end takes
+// nothing.
+type progressWriter struct {
+	c    net.Conn
+	over time.Time
+}
+
+func (w progressWriter) Write(b []byte) (int, error) {
+	end := time.Now().Add(takeTimeout)
+	if w.over.Before(end) {
+		end = w.over
+	}
+	if err := w.c.SetWriteDeadline(end); err != nil {
+		return 0, err
+	}
+	return w.c.Write(b)
 }

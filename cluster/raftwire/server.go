@@ -42,7 +42,8 @@ func (t *Transport) accept() {
 // serve replies to the requests of a connection until it ends.
 func (t *Transport) serve(c *conn) {
 	defer c.Close()
-	s := &serverConn{t: t, conn: c, r: newFrameReader(c), responses: make(chan raft.RPCResponse, 1)}
+	in := &stallReader{conn: c, limit: t.cfg.Stall}
+	s := &serverConn{t: t, conn: c, in: in, r: newFrameReader(in), responses: make(chan raft.RPCResponse, 1)}
 	for {
 		err := s.one()
 		if err == nil {
@@ -73,6 +74,7 @@ func (t *Transport) report(c net.Conn, err error) {
 type serverConn struct {
 	t         *Transport
 	conn      net.Conn
+	in        *stallReader
 	r         *frameReader
 	responses chan raft.RPCResponse // of the request that is handled; exactly one arrives
 	buf       []byte
@@ -80,6 +82,13 @@ type serverConn struct {
 
 // one handles one request. The error io.EOF means that the connection ended as it may.
 func (s *serverConn) one() error {
+	if err := s.in.idle(); err != nil {
+		return err
+	}
+	if _, err := s.r.Peek(1); err != nil {
+		return err
+	}
+	s.in.midway = true
 	k, message, err := s.r.next(maxMessage)
 	if err != nil {
 		return err
@@ -90,18 +99,50 @@ func (s *serverConn) one() error {
 	}
 	rpc := raft.RPC{Command: request, RespChan: s.responses}
 	if snapshot, ok := request.(*raft.InstallSnapshotRequest); ok {
-		rpc.Reader = io.LimitReader(s.r, snapshot.Size)
+		return s.receive(rpc, snapshot.Size)
 	}
-	if s.t.cfg.Accept == nil || s.t.cfg.Accept(s.conn.RemoteAddr(), rpc) {
+	if s.accepts(rpc) {
 		s.t.pass(rpc)
 	}
+	return s.respond()
+}
+
+func (s *serverConn) accepts(rpc raft.RPC) bool {
+	return s.t.cfg.Accept == nil || s.t.cfg.Accept(s.conn.RemoteAddr(), rpc)
+}
+
+// respond waits for the response to a request, and sends it.
+func (s *serverConn) respond() error {
 	select {
 	case r := <-s.responses:
-		err = s.reply(r)
+		return s.reply(r)
 	case <-s.t.done:
 		return raft.ErrTransportShutdown
 	}
-	if err == nil && rpc.Reader != nil {
+}
+
+// receive handles a request that a snapshot of so many bytes follows. Raft's main goroutine reads
+// these, and does nothing else meanwhile. So it gets the request only once the first bytes are
+// here, and then waits for the next ones no longer than a stall may last. The connection is not
+// used again.
+func (s *serverConn) receive(rpc raft.RPC, size int64) error {
+	state := &stateReader{r: s.r, size: size, left: size, limit: s.in.limit}
+	rpc.Reader = state
+	if s.accepts(rpc) {
+		if !s.t.beginReceive() {
+			return fmt.Errorf("refused to receive a state: the states of %d senders are announced already", maxReceives)
+		}
+		defer s.t.endReceive()
+		if err := state.begin(); err != nil {
+			return err
+		}
+		s.t.pass(rpc)
+	}
+	err := s.respond()
+	if state.err != nil {
+		return state.err
+	}
+	if err == nil {
 		return io.EOF // the sender closes too
 	}
 	return err

@@ -16,7 +16,9 @@ type Config struct {
 	Pool  int              // how many idle connections to one server are kept at most
 	// Timeout bounds a request with its reply. For a snapshot it is longer, by its size.
 	Timeout time.Duration
-	Logger  *slog.Logger
+	// Stall is how long the sender of a request may send nothing in the middle of it; 0: Timeout.
+	Stall  time.Duration
+	Logger *slog.Logger
 	// Accept, if not nil, reports whether a request may reach Raft. If not, it has
 	// responded. It is called from the goroutine of the connection, with the remote
 	// address of that as the layer has it.
@@ -33,6 +35,7 @@ type Transport struct {
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	done      chan struct{} // closed by Close
 	running   sync.WaitGroup
+	receives  atomic.Int64 // snapshots that are being received
 
 	mu    sync.Mutex
 	over  bool
@@ -49,6 +52,9 @@ var (
 // New returns a transport that accepts connections. Raft's Shutdown does not close it
 // completely before its Close returns.
 func New(c Config) *Transport {
+	if c.Stall == 0 {
+		c.Stall = c.Timeout
+	}
 	t := &Transport{
 		cfg: c, requests: make(chan raft.RPC), done: make(chan struct{}),
 		idle: map[raft.ServerAddress][]*clientConn{}, conns: map[*conn]struct{}{},

@@ -106,6 +106,11 @@ func (r raftLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.C
 // longer one for a request with a large snapshot, and so a connection recognizes that.
 const RaftTimeout = 10 * time.Second
 
+// RaftStall is how long the sender of a message to Raft may send nothing in the middle of it. The
+// receiver's Raft waits for a snapshot meanwhile and does nothing else, so it is short. A leader
+// that sends nothing for so long leads no more.
+const RaftStall = 5 * time.Second
+
 // RaftPool is how many idle connections to one server Raft's transport must keep at most.
 const RaftPool = 4
 

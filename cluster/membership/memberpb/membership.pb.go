@@ -240,6 +240,7 @@ type StatusResponse struct {
 	LogWriteUs      int64                  `protobuf:"varint,13,opt,name=log_write_us,json=logWriteUs,proto3" json:"log_write_us,omitempty"` // mean of the last writes to the log; 0: not known
 	Acks            []*Ack                 `protobuf:"bytes,14,rep,name=acks,proto3" json:"acks,omitempty"`                                  // that the answering node knows, its own and the asker's among them
 	NowUs           int64                  `protobuf:"varint,15,opt,name=now_us,json=nowUs,proto3" json:"now_us,omitempty"`                  // the answering node's clock, since the Unix epoch
+	Trouble         string                 `protobuf:"bytes,16,opt,name=trouble,proto3" json:"trouble,omitempty"`                            // why its Raft does not take part; empty: it does, as far as it knows
 	MinVersion      uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"`   // the cluster versions that the node runs
 	MaxVersion      uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
 	ClusterVersion  uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // as its state has it
@@ -392,6 +393,13 @@ func (x *StatusResponse) GetNowUs() int64 {
 		return x.NowUs
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
 }
 
 func (x *StatusResponse) GetMinVersion() uint32 {
@@ -2502,7 +2510,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xbc\a\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xd6\a\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -2522,7 +2530,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\flog_write_us\x18\r \x01(\x03R\n" +
 	"logWriteUs\x12(\n" +
 	"\x04acks\x18\x0e \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x15\n" +
-	"\x06now_us\x18\x0f \x01(\x03R\x05nowUs\x12\x1f\n" +
+	"\x06now_us\x18\x0f \x01(\x03R\x05nowUs\x12\x18\n" +
+	"\atrouble\x18\x10 \x01(\tR\atrouble\x12\x1f\n" +
 	"\vmin_version\x18\x14 \x01(\rR\n" +
 	"minVersion\x12\x1f\n" +
 	"\vmax_version\x18\x15 \x01(\rR\n" +

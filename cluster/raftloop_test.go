@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestALoopThatHangsIsNamedWithItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		release := make(chan struct{})
+		probes := 0
+		w := &loopWatch{
+			respond: func() { probes++; <-release }, busy: func() string { return "it takes over a state from the leader" },
+			run: func(f func()) { go f() }, log: slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		require.Empty(t, w.trouble(time.Now()))
+		time.Sleep(loopLimit)
+		require.Empty(t, w.trouble(time.Now()))
+		require.Empty(t, log.String())
+		time.Sleep(2 * time.Second)
+		for range 3 {
+			require.Equal(t, "its Raft loop has not responded for 7s: it takes over a state from the leader", w.trouble(time.Now()))
+		}
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("main loop does not respond")), "logged once")
+		require.Contains(t, log.String(), "takes over a state")
+		require.Equal(t, 1, probes, "one at a time")
+		close(release)
+		synctest.Wait()
+		require.Empty(t, w.trouble(time.Now()))
+		require.Contains(t, log.String(), "responds again")
+		synctest.Wait()
+		require.Equal(t, 2, probes)
+	})
+}
