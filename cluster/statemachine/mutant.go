@@ -5,6 +5,7 @@ package statemachine
 import (
 	"hash/fnv"
 	"strconv"
+	"time"
 
 	"tarry/fsm"
 	"tarry/internal/hook"
