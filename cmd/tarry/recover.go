@@ -223,7 +223,10 @@ func (c *localCommand) recoverReadable(ctx context.Context, dir string, yes, dry
 	if err != nil {
 		return fmt.Errorf("the recovery is not complete; run the command again: %w", err)
 	}
-	return c.printRecovered(dir, &done)
+	if err := c.printRecovered(dir, &done); err != nil || c.json || found.Log.Acknowledged <= done.Before.LastIndex {
+		return err
+	}
+	return c.out.line("lost: the entries behind index %d, of which the node had acknowledged those up to index %d", done.Before.LastIndex, found.Log.Acknowledged)
 }
 
 func (c *localCommand) printRecovered(dir string, done *recovery.Recovered) error {
