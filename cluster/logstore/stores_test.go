@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, dir string) *Stores {
 	t.Helper()
-	s, err := Open(dir, Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	// A busy disk takes longer than the watchdog allows for a hundred megabytes.
+	s, err := Open(dir, Options{HungAfter: time.Hour, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	require.NoError(t, err)
 	return s
 }
