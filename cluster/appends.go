@@ -12,11 +12,8 @@ import (
 // get through a slow connection.
 //
 // Raft reads the request's entries after it was sent, and continues after the last one.
-//
-// needsState is called when a follower has refused the log from its very beginning: its state is
-// another one than that of these entries, and only a whole state helps. It must not block.
-func boundAppends(t raft.Transport, needsState func()) raft.Transport {
-	return boundedAppends{t.(fullTransport), needsState}
+func boundAppends(t raft.Transport) raft.Transport {
+	return boundedAppends{t.(fullTransport)}
 }
 
 // fullTransport has all interfaces that Raft uses of its transport.
@@ -26,18 +23,11 @@ type fullTransport interface {
 	raft.WithClose
 }
 
-type boundedAppends struct {
-	fullTransport
-	needsState func()
-}
+type boundedAppends struct{ fullTransport }
 
 func (t boundedAppends) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	req.Entries = firstEntries(req.Entries)
-	err := t.fullTransport.AppendEntries(id, target, req, resp)
-	if err == nil && !resp.Success && resp.Term <= req.Term && req.PrevLogEntry == 0 && len(req.Entries) > 0 {
-		t.needsState()
-	}
-	return err
+	return t.fullTransport.AppendEntries(id, target, req, resp)
 }
 
 func (t boundedAppends) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {

@@ -48,9 +48,9 @@ func TestMessagesToAFollowerAreBoundedByBytes(t *testing.T) {
 	}
 	var largest atomic.Int64
 	leader, from, _ := start("a", func(t raft.Transport) raft.Transport {
-		return boundAppends(measuredAppends{t.(fullTransport), &largest}, func() {})
+		return boundAppends(measuredAppends{t.(fullTransport), &largest})
 	})
-	_, to, log := start("b", func(t raft.Transport) raft.Transport { return boundAppends(t, func() {}) })
+	_, to, log := start("b", func(t raft.Transport) raft.Transport { return boundAppends(t) })
 	require.NoError(t, leader.BootstrapCluster(raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}).Error())
 	<-leader.LeaderCh()
 	for range count {

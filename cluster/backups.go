@@ -52,9 +52,6 @@ func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOption
 		return 0, 0, job.Errorf(job.CodeInternal, "the state could not be read for a backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, stream.Close()) }()
-	if err := n.shard.confirmed(); err != nil {
-		return 0, 0, err
-	}
 	if stream.Index == 0 || stream.ClusterID == "" {
 		return 0, 0, job.NotApplied("this node has no state yet: it is in no cluster")
 	}

@@ -17,6 +17,7 @@ func (s *Shard) changed(c fsm.Changes) {
 	for _, m := range c.Marks {
 		s.digestMark(m)
 	}
+	s.marks.reach(s.machine.Applied().Index)
 	if c.Cluster {
 		poke(s.toMigrate)
 		s.cfg.ClusterChanged()

@@ -7,12 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"tarry/cluster/leaderrpc"
 	"tarry/dispatch"
 	"tarry/internal/sleep"
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -73,13 +70,6 @@ func (s *Shard) leadLoop() {
 			// Two true in a row: leadership was lost and regained.
 			end()
 			if leads {
-				stop = s.startLeading()
-			}
-		case r := <-s.replacements:
-			leads := stop != nil
-			end()
-			r.done <- s.replace(leads, r.state)
-			if leads && s.raft.State() == raft.Leader {
 				stop = s.startLeading()
 			}
 		case <-s.ctx.Done():
@@ -161,11 +151,10 @@ func (s *Shard) clockKnown(ctx context.Context, asked <-chan error) error {
 
 // settle lets take effect what an earlier leader has committed ahead. That leader may have let
 // it take effect already and shown that to clients, so it comes before anything that this one
-// does. It waits for the instant: some milliseconds. It also confirms a state by which a backup
-// has replaced another.
+// does. It waits for the instant: some milliseconds.
 func (s *Shard) settle(ctx context.Context) error {
 	last := s.machine.LastEffect()
-	if last == 0 && !s.machine.Unconfirmed() {
+	if last == 0 {
 		return nil
 	}
 	for wait := time.Duration(1); wait > 0; {
@@ -173,26 +162,8 @@ func (s *Shard) settle(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return s.proposeAdvance(ctx)
-}
-
-// proposeAdvance commits an entry that changes nothing but the clock.
-func (s *Shard) proposeAdvance(ctx context.Context) error {
-	now, epoch := s.now()
-	entry := job.AppendEntryTime(nil, now, epoch, s.machine.Version())
-	entry, err := job.AppendOp(entry, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1, Entropy: rand.Uint64()}}})
-	if err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	f := s.raft.Apply(entry, barrierTimeout)
-	s.work.Go(func() { done <- f.Error() })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	_, err := s.commitAlone(ctx, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1, Entropy: rand.Uint64()}}})
+	return err
 }
 
 // clockAgrees reports whether this node's clock agrees with the state machine's within the
@@ -233,6 +204,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 	d.Tenants(func(topic string) string { return s.machine.Namespaces().Of(topic).GetName() })
 	// The leadership is set before the present state is read, so no update is missed.
 	s.stamps.begin()
+	left := s.machine.Upload() // no replacement of this term has begun
 	l := &leadership{term: term, ctx: ctx, dispatcher: d, ahead: newAhead(s, d, term)}
 	s.leadership.Store(l)
 	d.Prime(updates(s.machine.TopicChanges()))
@@ -253,6 +225,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 	act(l.ahead.run)
 	act(s.schedules.Run)
 	act(s.migrate)
+	act(func(ctx context.Context) { s.dropUpload(ctx, left) })
 	work.Go(func() { s.cfg.Lead(ctx) })
 	<-ctx.Done()
 	s.leadership.CompareAndSwap(l, nil) // before waiters end and ask for the next leader

@@ -233,7 +233,7 @@ func (n *Node) startRaft() error {
 		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout, Stall: transport.RaftStall,
 		Logger: n.log.With("part", "raft"),
 	})
-	trans := boundAppends(n.trans, n.shard.dropLog)
+	trans := boundAppends(n.trans)
 	if n.cfg.wrapTransport != nil {
 		trans = n.cfg.wrapTransport(trans)
 	}

@@ -135,6 +135,31 @@ func (s *Shard) submit(ops []*jobpb.Op, principal string, force bool, done func(
 	}, force)
 }
 
+// commitAlone has an operation committed as the only one of its entry, and waits until it is applied
+// here. Only the leader can do that.
+func (s *Shard) commitAlone(ctx context.Context, op *jobpb.Op) (*jobpb.Result, error) {
+	run, err := job.AppendOp(nil, op)
+	if err != nil {
+		return nil, job.Errorf(job.CodeInternal, "encode the request: %w", err)
+	}
+	return await(ctx, func(done groupcommit.Complete) { s.committer.ProposeAlone(run, 1, done) })
+}
+
+// await returns the result of the one operation that propose proposes.
+func await(ctx context.Context, propose func(groupcommit.Complete)) (*jobpb.Result, error) {
+	done := make(chan doOutcome, 1)
+	propose(func(rs []*jobpb.Result, err error) { done <- doOutcome{rs, err} })
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, o.err
+		}
+		return o.results[0], nil
+	case <-ctx.Done():
+		return nil, errOutcomeUnknown(context.Cause(ctx))
+	}
+}
+
 // route returns the function that sends batches to the present leader.
 func (s *Shard) route() (groupcommit.Route, <-chan struct{}) {
 	l, changed := s.leaders.Get()

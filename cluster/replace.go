@@ -3,42 +3,65 @@ package cluster
 import (
 	"context"
 	"errors"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
 	"time"
 
-	"tarry/cluster/leaderrpc"
+	"tarry/cluster/groupcommit"
 	"tarry/fsm"
+	"tarry/internal/sleep"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
-// replacement asks the loop that leads to make a staged state that of the cluster.
-type replacement struct {
-	state *fsm.Staged
-	done  chan error // holds one
-}
+const (
+	// stateChunk is how much of a state that replaces another one goes through the log at a
+	// time: as much as a batch of operations has.
+	stateChunk = groupcommit.MaxBatchBytes
+	// dropTimeout bounds an attempt to drop what was sent of a state.
+	dropTimeout = 30 * time.Second
+)
 
-// enqueueReplacement is how long Raft may take to begin a replacement.
-const enqueueReplacement = 30 * time.Second
-
-// Replace makes a staged state that of the whole cluster, if this node leads. It returns once a
-// majority has it and this node leads again, which takes as long as the state takes to send. It
-// ends the staged state. An error is a job.Error that reports whether the state was replaced.
+// Replace makes a staged state that of the whole cluster, if this node leads. It ends the staged
+// state. room is called with its size before the state is sent and when it was, and returns an
+// error unless the members have room for what comes next. An error is a job.Error that reports whether
+// the state was replaced.
 //
-// Meanwhile this node does not lead for its clients: it stops handing out jobs, and nothing is
-// proposed. Raft leads on.
-func (s *Shard) Replace(ctx context.Context, state *fsm.Staged) error {
-	r := replacement{state: state, done: make(chan error, 1)}
-	select {
-	case s.replacements <- r:
-	case <-ctx.Done():
-		return notReplaced(errors.Join(ctx.Err(), state.Abort()))
-	case <-s.ctx.Done():
-		return notReplaced(errors.Join(errors.New("this node stops"), state.Abort()))
+// The state goes through the log in parts, one at a time, beside the operations of clients. Then
+// one entry replaces the state.
+func (s *Shard) Replace(ctx context.Context, state *fsm.Staged, room func(bytes int64, sent bool) error) error {
+	op := state.Replacement()
+	op.Upload = max(rand.Uint64(), 1)
+	from, size, err := state.Archive()
+	if err == nil {
+		if err = room(size, false); err == nil {
+			err = s.upload(ctx, from, op)
+		}
+		err = errors.Join(err, from.Close())
 	}
-	if err := <-r.done; err != nil {
-		return err
+	if err = errors.Join(err, state.Abort()); err == nil {
+		err = s.machine.CheckUpload() // a state that cannot be read would stop all nodes
 	}
-	if s.established(ctx) == nil || s.machine.Unconfirmed() {
-		return job.Unknown("the backup is the state of a majority, but leadership was lost then: \"tarry cluster events\" and the counts show whether it stayed")
+	if err == nil {
+		err = room(size, true)
+	}
+	if err != nil {
+		s.work.Go(func() { s.dropUpload(s.ctx, op.Upload) })
+		return notReplaced(err)
+	}
+	r, err := s.commitAlone(ctx, &jobpb.Op{Kind: &jobpb.Op_ReplaceState{ReplaceState: op}})
+	if err == nil {
+		err = job.ResultError(r)
+	}
+	if err != nil {
+		s.work.Go(func() { s.dropUpload(s.ctx, op.Upload) })
+	}
+	if job.CodeOf(err) == job.CodeUnknown {
+		return job.Unknown("leadership was lost while the state was replaced: the whole cluster has either the state of the backup or its state before, \"tarry cluster events\" and the counts show which: %w", err)
+	}
+	if err != nil {
+		return notReplaced(err)
 	}
 	return nil
 }
@@ -47,31 +70,55 @@ func notReplaced(why error) *job.Error {
 	return job.NotApplied("the state was not replaced: %w", why)
 }
 
-// replace runs in the loop that leads, while nothing leads.
-func (s *Shard) replace(leads bool, state *fsm.Staged) error {
-	if !leads {
-		return notReplaced(errors.Join(leaderrpc.ErrNotLeader, state.Abort()))
+// upload puts a state into the log, and completes the operation that makes it that of the cluster.
+func (s *Shard) upload(ctx context.Context, from io.Reader, op *jobpb.ReplaceState) error {
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	part := make([]byte, stateChunk)
+	for {
+		n, err := io.ReadFull(from, part)
+		switch {
+		case errors.Is(err, io.EOF):
+			op.Checksum = sum.Sum32()
+			return nil
+		case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+			return err
+		}
+		if why := s.cfg.AddsRefused(); why != "" {
+			return errDiskLow(why)
+		}
+		began := time.Now()
+		put := &jobpb.PutStateChunk{Upload: op.Upload, Offset: op.Size, Data: part[:n]}
+		if err := s.commitOne(ctx, &jobpb.Op{Kind: &jobpb.Op_PutStateChunk{PutStateChunk: put}}); err != nil {
+			return err
+		}
+		_, _ = sum.Write(part[:n]) // it never fails
+		op.Size += uint64(n)
+		// The other half of the time is for clients.
+		if !sleep.For(ctx, time.Since(began)) {
+			return ctx.Err()
+		}
 	}
-	// What is under way gets its outcome first. Raft would abort it.
-	if _, err := s.barrier(s.ctx); err != nil {
-		return notReplaced(errors.Join(err, state.Abort()))
-	}
-	r := s.adapter.Replace(state)
-	err := s.raft.Restore(r.Meta, r.Reader, enqueueReplacement)
-	switch taken := r.End(); {
-	case !taken:
-		return notReplaced(errors.Join(err, state.Abort()))
-	case err != nil:
-		return job.Unknown("this node has the backup's state, but leadership was lost before a majority had it: the whole cluster has either that or its state before, as the next leader has: %w", err)
-	}
-	return nil
 }
 
-// confirmed returns an error while the state is one by which a backup has replaced another, and
-// it is not known yet whether the cluster has it.
-func (s *Shard) confirmed() error {
-	if s.machine.Unconfirmed() {
-		return job.NotApplied("a backup has just replaced the state of this node, and it is not known yet whether a majority has it; try again")
+// commitOne has an operation of the leader committed in its turn, and waits until it is applied.
+func (s *Shard) commitOne(ctx context.Context, op *jobpb.Op) error {
+	r, err := await(ctx, func(done groupcommit.Complete) { s.submit([]*jobpb.Op{op}, "", true, done) })
+	if err != nil {
+		return err
 	}
-	return nil
+	return job.ResultError(r)
+}
+
+// dropUpload removes what was sent of a state and will not replace this one. If it fails, the next
+// leader does that.
+func (s *Shard) dropUpload(ctx context.Context, upload uint64) {
+	if upload == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
+	defer cancel()
+	err := s.commitOne(ctx, &jobpb.Op{Kind: &jobpb.Op_DropStateChunks{DropStateChunks: &jobpb.DropStateChunks{Upload: upload}}})
+	if err != nil && s.machine.Upload() == upload {
+		s.log.Warn("could not remove what was sent of a backup; the next leader does that", "error", err)
+	}
 }

@@ -4,17 +4,19 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"tarry/cluster/backup"
 	"tarry/cluster/logstore"
-	"tarry/cluster/recovery"
-	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -91,7 +93,6 @@ func TestABackupReplacesTheStateOfARunningCluster(t *testing.T) {
 			c.requireEqualStates()
 			for _, n := range c.nodes {
 				require.Equal(t, done.Index, n.shard.machine.ReplacedAt())
-				require.False(t, n.shard.machine.Unconfirmed())
 			}
 			rs, err := c.nodes[l].shard.Do(t.Context(), []*jobpb.Op{finish(jobs[0])})
 			require.NoError(t, err)
@@ -196,69 +197,160 @@ func TestTheStateIsReplacedUnderLoad(t *testing.T) {
 	}
 }
 
-// Raft sends a follower the state once the log is dropped.
-func TestALeaderDropsItsLog(t *testing.T) {
-	t.Parallel()
-	c := newTestCluster(t, 1)
-	n := c.nodes[c.leader()]
-	do(t, n, add("a", "t", 0))
-	require.EqualValues(t, 1, firstIndex(t, n))
-	n.shard.dropLog()
-	c.eventually(func() bool { return firstIndex(t, n) > 1 }, "the log begins later")
-	do(t, n, add("b", "t", 0))
+// largeBackup adds jobs with bodies that do not compress, and returns a backup of them, which goes
+// through the log in many parts.
+func largeBackup(t *testing.T, n *Node, megabytes int) []byte {
+	t.Helper()
+	random := rand.NewChaCha8([32]byte{1})
+	for i := range megabytes {
+		var ops []*jobpb.Op
+		for k := range 16 {
+			op := add(fmt.Sprintf("large-%d-%d", i, k), "large", time.Hour)
+			op.GetAdd().Body = make([]byte, 64<<10)
+			_, _ = random.Read(op.GetAdd().Body)
+			ops = append(ops, op)
+		}
+		do(t, n, ops...)
+	}
+	return backupFrom(t, n)
 }
 
-// A leader that was lost right after it had the new state, which nobody else has, comes back. It
-// gets the state of the cluster, which began with the first entry of the log.
-func TestANodeWithAStateThatTheClusterDoesNotHaveGetsTheClusters(t *testing.T) {
+// sendState makes the leader send a backup, and returns once that is under way.
+func (c *testCluster) sendState(file []byte) (leader int, cancel func(), ended chan error) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	c.t.Cleanup(cancel)
+	leader, ended = -1, make(chan error, 1)
+	c.eventually(func() bool {
+		if leader < 0 {
+			leader = c.leader()
+			n := c.nodes[leader]
+			go func() {
+				_, err := n.Restore(ctx, bytes.NewReader(file), job.RestoreOptions{})
+				ended <- err
+			}()
+		}
+		select {
+		case err := <-ended: // leadership moved before
+			c.t.Log(err)
+			leader = -1
+			return false
+		default:
+			return c.nodes[leader].shard.machine.Upload() != 0
+		}
+	}, "it sends the state")
+	return leader, cancel, ended
+}
+
+// A leader that is lost while it sends a state has replaced nothing. What it has sent is removed,
+// and the next leader can do the same.
+func TestALeaderThatIsLostWhileItSendsAStateReplacesNothing(t *testing.T) {
+	for name, lose := range map[string]func(c *testCluster, l int){
+		"it ends":              func(c *testCluster, l int) { c.stop(l) },
+		"it leads no longer":   func(c *testCluster, l int) { c.transfer(c.nodes[(l+1)%3]) },
+		"its client goes away": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTestCluster(t, 3)
+			c.awaitVersion()
+			l := c.leader()
+			file := largeBackup(t, c.nodes[l], 12)
+			do(t, c.nodes[l], add("present", "t", time.Hour))
+			l, cancel, ended := c.sendState(file)
+			if lose == nil {
+				cancel()
+			} else {
+				lose(c, l)
+			}
+			require.Equal(t, job.CodeNotApplied, job.CodeOf(<-ended))
+			if c.nodes[l] == nil {
+				c.start(l)
+			}
+			c.eventually(func() bool {
+				for _, n := range c.nodes {
+					if n.shard.machine.Upload() != 0 {
+						return false
+					}
+				}
+				return true
+			}, "what was sent is removed")
+			_, err := c.nodes[c.leader()].shard.Job(t.Context(), "present", false)
+			require.NoError(t, err)
+			c.requireEqualStates()
+			c.eventually(func() bool {
+				done, err := c.nodes[c.leader()].Restore(t.Context(), bytes.NewReader(file), job.RestoreOptions{})
+				return err == nil && done.Index != 0
+			}, "the state is replaced")
+			c.requireEqualStates()
+			_, err = c.nodes[c.leader()].shard.Job(t.Context(), "present", false)
+			require.Equal(t, job.CodeNotFound, job.CodeOf(err))
+		})
+	}
+}
+
+// A node that was down gets the state while another is being sent: with the parts that were sent.
+func TestANodeThatReturnsWhileAStateIsSentGetsItsParts(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
-	c.eventually(func() bool { return c.established() >= 0 }, "a leader")
+	c.awaitVersion()
 	l := c.leader()
-	do(t, c.nodes[l], add("in-backup", "t", time.Hour))
-	file := backupFrom(t, c.nodes[l])
+	file := largeBackup(t, c.nodes[l], 12)
 	do(t, c.nodes[l], add("present", "t", time.Hour))
-	lost := c.nodes[l].shard
-	configuration := lost.machine.Applied()
-	c.stop(l)
-	last, term := lost.raft.LastIndex(), lost.raft.CurrentTerm() // an entry may have come while it stopped
-
-	dir := filepath.Join(c.cfgs[l].DataDir, "shard-0", "fsm")
-	m, err := fsm.Open(dir, fsm.Options{})
-	require.NoError(t, err)
-	r, err := backup.NewReader(bytes.NewReader(file))
-	require.NoError(t, err)
-	defer r.Close()
-	staged, err := recovery.Stage(t.Context(), r.State(), m, recovery.Staging{Dir: dir})
-	require.NoError(t, err)
-	require.NoError(t, m.Replace(staged.State, fsm.Applied{Index: last + 1, Term: term, Configuration: configuration.Configuration, ConfigurationIndex: configuration.ConfigurationIndex}))
-	require.NoError(t, m.Close())
-
-	do(t, c.nodes[c.leader()], add("later", "t", time.Hour))
-	ended := make(chan struct{}, 1)
-	c.cfgs[l].Fatal = func(err error) {
-		if !RestartFixes(err) {
-			t.Errorf("fatal: %v", err)
-		}
-		select {
-		case ended <- struct{}{}:
-		default:
-		}
+	down := (l + 1) % 3
+	c.stop(down)
+	l, _, ended := c.sendState(file)
+	s := c.nodes[l].shard
+	require.NoError(t, s.reloadRaft(func(r *raft.ReloadableConfig) { r.TrailingLogs = 1 }))
+	require.NoError(t, s.raft.Snapshot().Error())
+	c.start(down)
+	// It serves meanwhile.
+	do(t, c.nodes[down], add("meanwhile", "t", time.Hour))
+	require.NoError(t, <-ended)
+	c.requireEqualStates()
+	for _, n := range c.nodes {
+		require.NotZero(t, n.shard.machine.ReplacedAt())
+		require.Zero(t, n.shard.machine.Upload())
 	}
-	c.start(l)
-	c.eventually(func() bool {
-		select {
-		case <-ended: // it asks for a restart when its state has gone back, a moment after that is to be seen
-			c.stop(l)
-			c.start(l)
-		default:
-		}
-		if c.nodes[l] == nil || c.nodes[l].shard.machine.ReplacedAt() != 0 {
-			return false
-		}
-		v, err := c.nodes[c.leader()].Verify(t.Context())
-		return err == nil && v.Equal
-	}, "it has the cluster's state")
-	_, err = c.nodes[l].shard.Job(t.Context(), "later", true)
+}
+
+// A backup of a cluster whose clock was far ahead does not move the clock of this one.
+func TestABackupOfAClockThatWasAheadDoesNotMoveTheQueuesTime(t *testing.T) {
+	t.Parallel()
+	ahead := newTunedCluster(t, 1, func(_ int, cfg *Config) {
+		cfg.wall = func() time.Time { return time.Now().Add(365 * 24 * time.Hour) }
+	})
+	ahead.awaitVersion()
+	n := ahead.nodes[ahead.leader()]
+	do(t, n, add("soon", "t", time.Hour))
+	file := backupFrom(t, n)
+	c := newTestCluster(t, 1)
+	c.awaitVersion()
+	n = c.nodes[c.leader()]
+	_, err := n.Restore(t.Context(), bytes.NewReader(file), job.RestoreOptions{})
 	require.NoError(t, err)
+	require.Less(t, time.Until(n.shard.Now()), time.Minute)
+	j, err := n.shard.Job(t.Context(), "soon", false)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now().Add(time.Hour), time.UnixMilli(j.DueMs), 10*time.Minute)
+}
+
+// Every entry goes through the committer, which gives it a time of the guarded clock and knows
+// when it is applied (stamps). And raft.Restore makes a state that no majority has.
+func TestOnlyTheCommitterProposes(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	proposes := regexp.MustCompile(`\braft\.(Apply|ApplyLog|Restore)\(`)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		require.NoError(t, err)
+		want := 0
+		if name == "shard.go" {
+			want = 1
+		}
+		require.Len(t, proposes.FindAll(source, -1), want, name)
+	}
 }

@@ -12,8 +12,7 @@ import (
 	"tarry/job"
 )
 
-// restoreSince is the cluster version from which on a backup can replace the state: older
-// releases read a state that is not confirmed.
+// restoreSince is the cluster version that has the operations by which a backup replaces the state.
 const restoreSince = 2
 
 // Restore implements api.Operator: it replaces the state of the cluster by that of a backup. Only
@@ -34,7 +33,7 @@ func (n *Node) Restore(ctx context.Context, from io.Reader, o job.RestoreOptions
 		return job.Replaced{}, job.Errorf(job.CodeInvalid, "the request has no backup that can be restored: %w", err)
 	}
 	defer r.Close()
-	if err := n.roomForState(ctx, r.Header.StateBytes); err != nil {
+	if err := n.roomForState(ctx, r.Header.StateBytes, false); err != nil {
 		return job.Replaced{}, err
 	}
 	h := &r.Header
@@ -72,16 +71,21 @@ func (n *Node) mayRestore(o job.RestoreOptions) error {
 	return nil
 }
 
-// roomForState returns an error unless each member that replies has room for another state. A
-// node keeps the old one until it has the new one.
-func (n *Node) roomForState(ctx context.Context, bytes int64) error {
+// roomForState returns an error unless each member that replies has room for a state of so many
+// bytes, which is the archive or unpacked. Until it is sent each node needs the archive in its state
+// and in its log, which does not grow without bound; then the unpacked state, beside the present one.
+func (n *Node) roomForState(ctx context.Context, bytes int64, sent bool) error {
 	members, err := n.members.Members(ctx)
 	if err != nil {
 		return job.NotApplied("the members' disks are not known: %w", err)
 	}
+	need := uint64(bytes) + uint64(bytes)/4
+	if !sent {
+		need += uint64(bytes) + min(uint64(bytes), trailingBytesMax)
+	}
 	for _, m := range members {
-		if need := uint64(bytes) + uint64(bytes)/4; m.Alive && m.DiskFree > 0 && m.DiskFree < need {
-			return job.Errorf(job.CodeDiskLow, "node %s has %d MiB free, and the state of the backup needs %d MiB beside the present one", m.ID, m.DiskFree>>20, need>>20)
+		if m.Alive && m.DiskFree > 0 && m.DiskFree < need {
+			return job.Errorf(job.CodeDiskLow, "node %s has %d MiB free, and %d MiB are needed to replace the state by the backup", m.ID, m.DiskFree>>20, need>>20)
 		}
 	}
 	return nil
@@ -114,7 +118,8 @@ func (n *Node) restore(ctx context.Context, from backup.State, o job.RestoreOpti
 		return done, staged.State.Abort()
 	}
 	n.log.Warn("a backup replaces the state", "cluster", from.ClusterID, "index", from.Index)
-	if err := s.Replace(ctx, staged.State); err != nil {
+	room := func(bytes int64, sent bool) error { return n.roomForState(ctx, bytes, sent) }
+	if err := s.Replace(ctx, staged.State, room); err != nil {
 		return done, err
 	}
 	done.Index = s.machine.ReplacedAt()

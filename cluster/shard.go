@@ -74,13 +74,9 @@ type Shard struct {
 	clock      clock
 	stamps     stamps // of the entries that the committer proposes
 
-	replacements chan replacement // for leadLoop
-
 	// Each holds at most one pending wake-up.
 	toMigrate chan struct{} // the cluster version was raised
 	tight     chan struct{} // the disk has become low
-	toDropLog chan struct{} // a follower needs the whole state
-	dropped   atomic.Uint64 // see confirmedLog
 
 	ctx    context.Context // ends when the shard stops
 	cancel context.CancelFunc
@@ -94,14 +90,12 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	s := &Shard{
 		cfg: cfg, log: cfg.Logger.With("shard", cfg.Number),
 		registry: registry, metrics: newShardMetrics(registry),
-		leaders:      leaderrpc.NewWatch(time.Now()),
-		marks:        newMarks(),
-		rates:        rates.NewRecorder(),
-		replacements: make(chan replacement),
-		toMigrate:    make(chan struct{}, 1),
-		tight:        make(chan struct{}, 1),
-		toDropLog:    make(chan struct{}, 1),
-		ctx:          ctx, cancel: cancel,
+		leaders:   leaderrpc.NewWatch(time.Now()),
+		marks:     newMarks(),
+		rates:     rates.NewRecorder(),
+		toMigrate: make(chan struct{}, 1),
+		tight:     make(chan struct{}, 1),
+		ctx:       ctx, cancel: cancel,
 	}
 	s.Reads = job.Reads{Reader: s}
 	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
@@ -135,6 +129,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		cancel()
 		return nil, errors.Join(err, s.closeStores())
 	}
+	s.marks.reach(s.machine.Applied().Index)
 	return s, nil
 }
 
@@ -155,7 +150,6 @@ func (s *Shard) start(t raft.Transport) error {
 	s.work.Go(func() { s.confirmations.run(s.ctx) })
 	s.work.Go(s.leadLoop)
 	s.work.Go(s.sizeTrailingLogs)
-	s.work.Go(s.dropLogs)
 	s.work.Go(func() { s.prober.Run(s.ctx, s.raft, t) })
 	return nil
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -57,35 +56,13 @@ func (n *Node) newFollower() *standby.Follower {
 	})
 }
 
-// proposeFollowLog has a FollowLog committed as an entry of its own, and waits until it is
-// applied here.
+// proposeFollowLog has a FollowLog committed, and waits until it is applied here.
 func (s *Shard) proposeFollowLog(ctx context.Context, f *jobpb.FollowLog) error {
-	now, epoch := s.now()
-	entry := job.AppendClockEpoch(job.AppendEntryHeader(nil, now.UnixMilli()), epoch)
-	entry, err := job.AppendOp(entry, &jobpb.Op{Kind: &jobpb.Op_FollowLog{FollowLog: f}})
+	r, err := s.commitAlone(ctx, &jobpb.Op{Kind: &jobpb.Op_FollowLog{FollowLog: f}})
 	if err != nil {
 		return err
 	}
-	future := s.raft.Apply(entry, barrierTimeout)
-	done := make(chan error, 1)
-	s.work.Go(func() {
-		if err := future.Error(); err != nil {
-			done <- err
-			return
-		}
-		rs, ok := future.Response().([]*jobpb.Result)
-		if !ok || len(rs) != 1 {
-			done <- errors.New("this node stopped leading meanwhile")
-			return
-		}
-		done <- job.ResultError(rs[0])
-	})
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return job.ResultError(r)
 }
 
 // Standby implements api.Operator.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,17 +25,21 @@ import (
 const maxMarks = 4
 
 const (
-	// digestTries and digestPause bound the attempts to reach a member. arrival bounds the
-	// time in which a member must apply the mark. After that the time to compute the digest
+	// digestTries and digestPause bound the attempts to reach a member. arrival is how long a
+	// member may stand still before the mark. After that the time to compute the digest
 	// depends on the size of the state.
 	digestTries = 20
 	digestPause = 250 * time.Millisecond
 	arrival     = 30 * time.Second
+	// markTries bounds the marks that a verification makes: members may get a whole state
+	// meanwhile, in which a mark is not seen.
+	markTries = 5
 )
 
 // marks holds the state digests of this node at marks in the log.
 type marks struct {
 	mu      sync.Mutex
+	reached uint64 // the last entry whose marks are known
 	byName  map[string]*mark
 	order   []string
 	closed  bool
@@ -89,24 +94,57 @@ func (m *marks) dropOldest() bool {
 	return false
 }
 
-// wait blocks until the digest at the named mark is computed.
-func (m *marks) wait(ctx context.Context, name string) (uint64, string, error) {
+// reach records that everything up to an entry is applied, and its marks are known.
+func (m *marks) reach(index uint64) {
+	m.mu.Lock()
+	m.reached = index
+	m.mu.Unlock()
+}
+
+// indexOf returns the index of a mark; 0: it is not known here.
+func (m *marks) indexOf(name string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.byName[name]; k != nil {
+		return k.index
+	}
+	return 0
+}
+
+// errPassed is the error of a mark of which this node has no digest and will have none.
+var errPassed = errors.New("the node has received a state that is newer than the mark")
+
+// wait blocks until the digest at the named mark is computed, which is in the entry at index; 0:
+// that is not known. installing reports whether the node gets a whole state.
+func (m *marks) wait(ctx context.Context, name string, at uint64, installing func() bool) (uint64, string, error) {
 	late := time.NewTimer(arrival)
 	defer late.Stop()
-	for {
+	look := time.NewTicker(digestPause)
+	defer look.Stop()
+	for before := uint64(0); ; {
 		m.mu.Lock()
-		k, arrived := m.byName[name], m.arrived
+		k, arrived, reached := m.byName[name], m.arrived, m.reached
 		m.mu.Unlock()
-		if k != nil {
+		switch {
+		case k != nil:
 			select {
 			case <-k.done:
+				if errors.Is(k.err, fsm.ErrViewEnded) {
+					return 0, "", errPassed
+				}
 				return k.index, k.digest, k.err
 			case <-ctx.Done():
 				return 0, "", errors.New("the digest was not ready in time")
 			}
+		case at != 0 && reached >= at:
+			return 0, "", errPassed
+		case reached != before || installing():
+			before = reached
+			late.Reset(arrival)
 		}
 		select {
 		case <-arrived:
+		case <-look.C:
 		case <-late.C:
 			return 0, "", errors.New("the node did not reach the mark in time")
 		case <-ctx.Done():
@@ -139,24 +177,37 @@ func (s *Shard) verifyAsLeader(ctx context.Context, _ *noderpc.VerifyRequest) (*
 	if s.established(ctx) == nil {
 		return nil, leaderrpc.ErrNotLeader
 	}
+	for tries := 1; ; tries++ {
+		v, passed, err := s.verifyOnce(ctx)
+		if err != nil || !passed || tries == markTries {
+			return v, err
+		}
+	}
+}
+
+// verifyOnce makes one mark. passed reports whether a member got a state that is newer than it.
+func (s *Shard) verifyOnce(ctx context.Context) (v *noderpc.VerifyResponse, passed bool, err error) {
 	name := rand.Text()
 	if _, err := s.Do(ctx, []*jobpb.Op{{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{Name: name}}}}); err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	at := s.marks.indexOf(name)
 	conf := s.raft.GetConfiguration()
 	if err := conf.Error(); err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, false, fmt.Errorf("read the configuration: %w", err)
 	}
 	servers := conf.Configuration().Servers
-	v := &noderpc.VerifyResponse{Equal: true, Digests: make([]*noderpc.NodeDigest, len(servers))}
+	v = &noderpc.VerifyResponse{Equal: true, Digests: make([]*noderpc.NodeDigest, len(servers))}
 	index := make([]uint64, len(servers))
 	var asking sync.WaitGroup
+	var newer atomic.Bool
 	for i, server := range servers {
 		asking.Go(func() {
 			d := &noderpc.NodeDigest{NodeId: raftconfig.NodeID(server.ID)}
 			v.Digests[i] = d
 			var err error
-			if index[i], d.Digest, err = s.digestOf(ctx, string(server.ID), string(server.Address), name); err != nil {
+			if index[i], d.Digest, err = s.digestOf(ctx, string(server.ID), string(server.Address), name, at); err != nil {
+				newer.Store(newer.Load() || status.Code(err) == codes.Aborted)
 				d.Error = status.Convert(err).Message()
 			}
 		})
@@ -168,21 +219,34 @@ func (s *Shard) verifyAsLeader(ctx context.Context, _ *noderpc.VerifyRequest) (*
 			v.Equal = false
 		}
 	}
-	return v, nil
+	return v, newer.Load(), nil
 }
 
 // digest serves another node's digestOf.
 func (s *Shard) digest(ctx context.Context, req *noderpc.DigestRequest) (*noderpc.DigestResponse, error) {
-	index, digest, err := s.marks.wait(ctx, req.Mark)
+	index, digest, err := s.awaitDigest(ctx, req.Mark, req.Index)
 	if err != nil {
-		return nil, status.Errorf(codes.DeadlineExceeded, "digest at mark: %v", err)
+		return nil, err
 	}
 	return &noderpc.DigestResponse{Index: index, Digest: digest}, nil
 }
 
-func (s *Shard) digestOf(ctx context.Context, id, addr, name string) (uint64, string, error) {
+// awaitDigest returns this node's digest at a mark. Its error is a status: Aborted if another mark
+// helps.
+func (s *Shard) awaitDigest(ctx context.Context, name string, at uint64) (index uint64, digest string, err error) {
+	index, digest, err = s.marks.wait(ctx, name, at, s.adapter.Installing)
+	switch {
+	case errors.Is(err, errPassed):
+		err = status.Error(codes.Aborted, err.Error())
+	case err != nil:
+		err = status.Errorf(codes.DeadlineExceeded, "digest at mark: %v", err)
+	}
+	return index, digest, err
+}
+
+func (s *Shard) digestOf(ctx context.Context, id, addr, name string, at uint64) (uint64, string, error) {
 	if id == s.cfg.ServerID {
-		return s.marks.wait(ctx, name)
+		return s.awaitDigest(ctx, name, at)
 	}
 	client, err := s.cfg.Peer(ctx, id, addr)
 	if err != nil {
@@ -190,7 +254,7 @@ func (s *Shard) digestOf(ctx context.Context, id, addr, name string) (uint64, st
 	}
 	// A node that has just restarted can be reached again soon.
 	for tries := 0; ; tries++ {
-		resp, err := client.Digest(ctx, &noderpc.DigestRequest{Shard: s.cfg.Number, Mark: name})
+		resp, err := client.Digest(ctx, &noderpc.DigestRequest{Shard: s.cfg.Number, Mark: name, Index: at})
 		switch {
 		case err == nil:
 			return resp.Index, resp.Digest, nil

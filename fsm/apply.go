@@ -104,13 +104,19 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 		if err == nil {
 			err = m.follow(before, e, &changes, changed)
 		}
+		replaced := x.toReplace != nil
+		if err == nil && replaced {
+			err = m.replaceState(before, e, &changes, changed)
+			x = m.tx // of the new state
+			x.replies = replies
+		}
 		if err != nil {
 			return nil, changes, fmt.Errorf("log entry %d: %w", e.Index, err)
 		}
 		if replies {
 			results[i] = rs
 		}
-		pending = true
+		pending = !replaced
 		if x.mustCommit() {
 			if err := m.commit(&changes, changed); err != nil {
 				return nil, changes, err
@@ -324,13 +330,7 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 		if t := m.topics[c.Name]; t != nil && x.replies {
 			c.Soon = t.soon()
 		}
-		if at, ok := changed[c.Name]; ok {
-			changes.Topics[at] = c
-			continue
-		}
-		changed[c.Name] = len(changes.Topics)
-		changes.Topics = append(changes.Topics, c)
-		changes.Events = append(changes.Events, job.TopicEvents{})
+		changes.set(c, changed)
 	}
 	for _, t := range x.touched {
 		more := t.takeEvents()
@@ -346,6 +346,17 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	x.reset()
 	m.nextDue.Store(m.earliest())
 	return nil
+}
+
+// set records the state of a topic. changed has the index in c.Topics of each that is there.
+func (c *Changes) set(t TopicChange, changed map[string]int) {
+	if at, ok := changed[t.Name]; ok {
+		c.Topics[at] = t
+		return
+	}
+	changed[t.Name] = len(c.Topics)
+	c.Topics = append(c.Topics, t)
+	c.Events = append(c.Events, job.TopicEvents{})
 }
 
 // write commits the batch.
@@ -395,7 +406,7 @@ func (m *Machine) publish(news []TopicChange) {
 	defer m.mu.Unlock()
 	m.public.applied = m.meta.applied()
 	m.public.clusterID = m.meta.clusterID
-	m.public.standby = m.meta.standby
+	m.public.standby, m.public.upload = m.meta.standby, m.meta.upload.id
 	m.following.Store(m.follows())
 	m.version.Store(m.meta.version)
 	m.migrating.Store(m.meta.migrating != nil)

@@ -23,7 +23,7 @@
 //	snapshot.go            Stream, Receive, Install: a whole state to and from another node
 //	new_cluster.go         EnterCluster: a restored state, or that of the last node
 //	check_dir.go           CheckDir: all of a state on disk that nothing uses, without a change to it
-//	replace.go             Stage and Replace: a backup takes the place of the live state
+//	replace.go             Stage: a backup becomes a state that can replace the live one
 //	version.go             the cluster version, and raising it
 //	version_next.go        what the next release adds, in builds for tests of upgrades
 //	version_next_off.go    the same for every other build: nothing
@@ -60,6 +60,7 @@
 //	op_admission.go        make, use and revoke invitations; set who may become a member
 //	op_auth.go             put and delete a token of a client; set the mode
 //	op_namespace.go        put and delete a namespace
+//	op_replace.go          replace the state by one that arrives in parts
 //	op_follow_log.go       apply entries of the primary's log, on a standby
 //	op_promote_standby.go  end the mode of a standby
 //

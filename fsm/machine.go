@@ -34,6 +34,7 @@ type Machine struct {
 	version      atomic.Uint32 // the cluster's
 	migrating    atomic.Bool
 	following    atomic.Bool // it is a standby
+	replacing    atomic.Bool // as Replacing
 
 	// storeMu is held for reading while the store is in use by other
 	// goroutines, for writing while it is replaced.
@@ -61,6 +62,7 @@ type public struct {
 	clusterID string
 	// replacedAt is the index at which a backup replaced the state; 0: none did.
 	replacedAt uint64
+	upload     uint64              // as Upload
 	standby    *jobpb.StandbyState // replaced, never changed; nil: none
 	forgotten  map[string]struct{}
 	removed    map[string]int64 // as memory.removed

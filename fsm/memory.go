@@ -107,7 +107,7 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if pub.schedules, mem.scheduleCount, err = loadSchedules(db); err != nil {
 		return mem, pub, err
 	}
-	pub.applied, pub.durable, pub.clusterID, pub.replacedAt, pub.standby = mem.meta.applied(), mem.meta.durable, mem.meta.clusterID, mem.meta.replaced.index, mem.meta.standby
+	pub.applied, pub.durable, pub.clusterID, pub.replacedAt, pub.upload, pub.standby = mem.meta.applied(), mem.meta.durable, mem.meta.clusterID, mem.meta.replaced.index, mem.meta.upload.id, mem.meta.standby
 	return mem, pub, nil
 }
 

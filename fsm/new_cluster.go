@@ -146,13 +146,9 @@ func (x *tx) restore(shift int64, generation uint32) error {
 	meta := &x.m.meta
 	// Its consumers are those of the old cluster.
 	x.dropPending()
-	for meta.reset.underWay() { // as the Advances that the backup came before
-		if err := errors.Join(x.setJobsBack(newClusterStep), x.gatherDueChanges()); err != nil {
-			return err
-		}
-		if err := x.m.commit(&Changes{}, map[string]int{}); err != nil {
-			return err
-		}
+	x.dropUpload()
+	if err := x.endReset(); err != nil {
+		return err
 	}
 	meta.state.nextSeq = afterGap(meta.state.nextSeq)
 	meta.state.clockMS = min(meta.state.clockMS+shift, maxClockMS)
@@ -183,6 +179,20 @@ func (x *tx) restore(shift int64, generation uint32) error {
 			return nil
 		}
 	}
+}
+
+// endReset changes the jobs that a reset of the clock has not changed yet, as the Advances that the
+// backup came before.
+func (x *tx) endReset() error {
+	for x.m.meta.reset.underWay() {
+		if err := errors.Join(x.setJobsBack(newClusterStep), x.gatherDueChanges()); err != nil {
+			return err
+		}
+		if err := x.m.commit(&Changes{}, map[string]int{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // restoreAuth ends the texts that tokens had before their last rotation, or removes all.
@@ -233,7 +243,8 @@ func (x *tx) restoreJob(rec *record, shift int64, generation uint32) error {
 	if err != nil {
 		return err
 	}
-	if list == listReserved {
+	timedOut := list == listReserved
+	if timedOut {
 		if err := x.timeOut(t, rec.seq, rec.seq); err != nil {
 			return err
 		}
@@ -245,9 +256,10 @@ func (x *tx) restoreJob(rec *record, shift int64, generation uint32) error {
 	if fences {
 		rec.status.generation, rec.status.timedOut = generation, false
 	}
-	// An instant that the producer named does not move.
+	// An instant that the producer named does not move. Those of a job that has just timed out are
+	// counted from the clock that was moved.
 	named := list == listDelayed && rec.spec.dueRequest != 0 && rec.status.dueMS == rec.spec.dueMS
-	if shift == 0 || list == listDead || named {
+	if shift == 0 || timedOut || list == listDead || named {
 		if fences {
 			x.save(rec)
 		}

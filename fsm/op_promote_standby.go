@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"fmt"
+
 	"tarry/job/jobpb"
 )
 
@@ -42,4 +44,16 @@ const generationStep = 1 << 24
 // of this state.
 func (m *meta) generationFloor() uint32 {
 	return m.standby.GetPromotions()*generationStep + m.replaced.count*generationsOfOne
+}
+
+// maxFloor leaves generations for the reservations that are still to come.
+const maxFloor = 1<<32 - 1<<28
+
+// checkedFloor returns generationFloor, or an error if generations would begin again.
+func (m *meta) checkedFloor() (uint32, error) {
+	floor := uint64(m.standby.GetPromotions())*generationStep + uint64(m.replaced.count)*generationsOfOne
+	if floor > maxFloor {
+		return 0, fmt.Errorf("the state was replaced %d times, and a standby of it promoted %d times: with one more, tokens of old reservations could be valid again. Export the jobs, and import them into a new cluster", m.replaced.count-1, m.standby.GetPromotions())
+	}
+	return uint32(floor), nil
 }

@@ -28,14 +28,15 @@ const (
 	spaceSchedule  = 'r' // r d|s name -> a schedule: its definition, its state
 	spaceStatus    = 's' // s seq -> status
 	spaceTopic     = 't' // t name -> topic record
+	spaceUpload    = 'u' // u offset -> a part of an archive: see op_replace.go
 	spaceRemoved   = 'v' // v node-id -> when the node was removed: see record_removed.go
 	spaceIndex     = 'x' // x topic-number state place -> priority of a delayed job, else nothing
 )
 
 // tableBoundaries separate, in the tables of the store, the four keyspaces with a record of each
-// job from each other and from the small ones between them, some of which change in each entry
+// job, and that of an archive, from each other and from the small ones between them, some of which change in each entry
 // (store.Options).
-var tableBoundaries = [][]byte{{spaceID}, {spaceID + 1}, {spaceSpec + 1}, {spaceStatus}, {spaceStatus + 1}, {spaceIndex}}
+var tableBoundaries = [][]byte{{spaceID}, {spaceID + 1}, {spaceSpec + 1}, {spaceStatus}, {spaceStatus + 1}, {spaceUpload}, {spaceUpload + 1}, {spaceIndex}}
 
 // place is where a job is in one list of its topic. A list is in the order of (priority,
 // instant, seq), smallest first.

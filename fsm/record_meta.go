@@ -29,6 +29,7 @@ var (
 	keyReplaced      = []byte{spaceMeta, 'r'}
 	keyStandby       = []byte{spaceMeta, 's'}
 	keyTaken         = []byte{spaceMeta, 't'} // of one node alone: releases that do not know it keep it
+	keyUpload        = []byte{spaceMeta, 'u'}
 	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
 	keyDurable       = []byte{spaceMeta, 'w'}
 )
@@ -160,6 +161,7 @@ type meta struct {
 	reset              clockReset
 	walk               headerWalk
 	replaced           replaced
+	upload             upload
 	pending            []pendingAdvance    // by instant; all of one term
 	taken              pendingAdvance      // the last that this leader let happen before an entry that decides it; at 0: none
 	standby            *jobpb.StandbyState // never changed once published; nil: none
@@ -201,6 +203,7 @@ func readMeta(r pebble.Reader) (m meta, err error) {
 		readKey(r, keyPending, func(v []byte) (err error) { m.pending, err = decodePending(v); return err }),
 		readKey(r, keyTaken, func(v []byte) (err error) { m.taken, err = decodeTaken(v); return err }),
 		readKey(r, keyReplaced, func(v []byte) (err error) { m.replaced, err = decodeReplaced(v); return err }),
+		readKey(r, keyUpload, func(v []byte) (err error) { m.upload, err = decodeUpload(v); return err }),
 		readKey(r, keyStandby, func(v []byte) (err error) { m.standby, err = decodeStandby(v); return err }),
 		readKey(r, keyDurable, func(v []byte) (err error) { m.durable, err = decodeDurableMark(v); return err }),
 		readKey(r, keyCluster, func(v []byte) error { m.clusterID = string(v); return nil }),

@@ -4,22 +4,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/store"
 	"tarry/job/jobpb"
 )
 
-// A backup replaces the state of a running cluster in two steps. The leader receives it
-// beside its live state, checks it and ends its reservations: it is staged. That takes as
-// long as the state is large, and touches nothing. Then the staged state takes the place of the
-// live one, at an entry of the log (Replace): the leader's Raft makes an index for it, and the
-// other nodes get the state as a snapshot at that index. So an entry is applied either to the
-// old state or to the new one, on all nodes alike.
-//
-// The leader has the new state before a majority has it, so it could still be lost with the
-// leader. It is unconfirmed until an entry after it is applied. Until then nobody may read it.
+// The leader makes of a backup the state that is to replace that of its cluster: it unpacks the
+// backup beside its live state, checks it, and ends its reservations. The result is staged. That
+// takes as long as the state is large, and touches nothing. Then it goes through the log as an
+// archive (op_replace.go).
 
 // replaced is how a backup last replaced the state of a running cluster. Its zero value: never.
 type replaced struct {
@@ -48,13 +45,12 @@ func decodeReplaced(b []byte) (p replaced, err error) {
 // more than it is reserved in that time.
 const generationsOfOne = 1 << 20
 
-// Staged is a state that may replace a machine's. It is for one goroutine; end it with Abort,
-// or pass it to Replace.
+// Staged is a state that may replace a machine's. It is for one goroutine; end it with Abort.
 type Staged struct {
 	*Machine // nobody applies entries to it
 
 	receiver  *Receiver
-	count     uint32
+	count     uint32 // of replacements, this one included
 	resetAuth bool
 }
 
@@ -62,17 +58,18 @@ type Staged struct {
 // machine's. It must be the state at want.Index and want.Term. It reads every record once. It
 // may be called from any goroutine. On an error r is aborted.
 func (m *Machine) Stage(r *Receiver, want Applied) (*Staged, error) {
-	s, err := m.stage(r, want)
+	err := m.checkReceived(r, want)
+	var s *Staged
+	if err == nil {
+		s, err = m.openStaged(r)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("stage a state: %w", err), r.Abort())
 	}
 	return s, nil
 }
 
-func (m *Machine) stage(r *Receiver, want Applied) (*Staged, error) {
-	if err := m.checkReceived(r, want); err != nil {
-		return nil, err
-	}
+func (m *Machine) openStaged(r *Receiver) (*Staged, error) {
 	// A failure of the staged store must not end the process, as one of the live store does. What
 	// it breaks is found at the next commit.
 	o := m.options
@@ -89,30 +86,53 @@ func (m *Machine) stage(r *Receiver, want Applied) (*Staged, error) {
 // stagedCache is the block cache of a staged store, in bytes.
 const stagedCache = 16 << 20
 
-// Abort removes the staged state. After Replace it does nothing.
+// Abort removes the staged state.
 func (s *Staged) Abort() error { return errors.Join(s.close(false), s.receiver.Abort()) }
+
+// Archive closes the staged state and returns it as an archive, with its size. The archive's Close
+// removes it.
+func (s *Staged) Archive() (archive io.ReadCloser, size int64, err error) {
+	h := store.Header{Index: s.meta.state.index, Term: s.meta.state.term, Version: s.meta.version}
+	if err := s.Close(); err != nil {
+		return nil, 0, err
+	}
+	a, err := store.OpenArchive(s.options.FS, s.receiver.Path(), h)
+	if err != nil {
+		return nil, 0, err
+	}
+	return a, a.Size, nil
+}
+
+// Replacement is the operation that makes the archive of the staged state that of the cluster. The
+// caller sets what it knows of the archive.
+func (s *Staged) Replacement() *jobpb.ReplaceState {
+	return &jobpb.ReplaceState{ClusterVersion: s.meta.version, Replacements: s.count, ClockMs: s.meta.state.clockMS, ResetAuth: s.resetAuth}
+}
 
 // Restoration says how a staged state changes.
 type Restoration struct {
-	// ShiftMS moves all instants that are counted from the clock: the state continues as if no
-	// time had passed since the backup. 0: time has passed.
-	ShiftMS int64
+	// NowMS is the present time of the queue. If the clock of the backup is ahead of it, that is
+	// set back first, as by ResetClock.
+	NowMS int64
+	// FromNow moves all instants that are counted from the clock by the time since the backup:
+	// the state continues as if none had passed.
+	FromNow bool
 	// ResetAuth removes all tokens and their settings. Otherwise those of the running cluster
 	// stay.
 	ResetAuth bool
 }
 
 // Restore ends the reservations of a staged state, brings it to the version of the machine that
-// it is to replace, and moves its instants. It reads all jobs, in bounded memory. After an error
-// the staged state must be aborted.
-func (s *Staged) Restore(live *Machine, o Restoration) error {
+// it is to replace, and moves its instants. It reads all jobs, in bounded memory. It returns by
+// how much the instants were moved. After an error the staged state must be aborted.
+func (s *Staged) Restore(live *Machine, o Restoration) (shiftMS int64, err error) {
 	version := live.Version()
 	if s.Version() > version {
-		return fmt.Errorf("the backup was made at cluster version %d, and this cluster has version %d: upgrade its nodes first", s.Version(), version)
+		return 0, fmt.Errorf("the backup was made at cluster version %d, and this cluster has version %d: upgrade its nodes first", s.Version(), version)
 	}
 	was, err := live.replacedBefore()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s.count, s.resetAuth = max(was, s.meta.replaced.count)+1, o.ResetAuth
 	s.tx.replies = false
@@ -121,10 +141,36 @@ func (s *Staged) Restore(live *Machine, o Restoration) error {
 	}
 	s.tx.keepStandby(live.Standby())
 	s.meta.replaced.count = s.count
+	floor, err := s.meta.checkedFloor()
+	if err != nil {
+		return 0, err
+	}
 	if err := s.raiseTo(version); err != nil {
+		return 0, err
+	}
+	if err := s.tx.setRight(o.NowMS); err != nil {
+		return 0, err
+	}
+	if o.FromNow {
+		shiftMS = o.NowMS - s.tx.clock()
+	}
+	return shiftMS, s.tx.restore(shiftMS, floor)
+}
+
+// setRight sets the clock of a state back to a time that it is ahead of. The jobs are changed by
+// restore.
+func (x *tx) setRight(nowMS int64) error {
+	if x.clock() <= nowMS {
+		return nil
+	}
+	if err := x.endReset(); err != nil {
 		return err
 	}
-	return s.tx.restore(o.ShiftMS, s.meta.generationFloor())
+	var r jobpb.Result
+	if err := x.resetClock(&jobpb.ResetClock{ToMs: nowMS, Epoch: x.m.meta.reset.epoch}, &r); err != nil {
+		return err
+	}
+	return x.m.commit(&Changes{}, map[string]int{})
 }
 
 // keepStandby takes over what the state that is to be replaced remembers of a primary; nil: it has
@@ -169,49 +215,17 @@ func (s *Staged) raiseTo(version uint32) error {
 	return nil
 }
 
-// Replace makes a staged state that of the machine, at an entry that the machine's log does not
-// have: at has its index and term, and the Raft configuration in force there. The cluster's
-// identity, its members, its version and the machine's clock stay, and its tokens unless they
-// are reset. Like Apply it belongs to the one goroutine that applies. All views end. It blocks
-// for some syncs and for opening the store.
-//
-// On an error that wraps ErrHalfInstalled the process must end. On any other the old state
-// stays, unchanged, and s is aborted.
-func (m *Machine) Replace(s *Staged, at Applied) error {
-	err := m.checkStaged(s, at)
-	if err == nil {
-		err = s.takeOver(m, at)
-	}
-	if err = errors.Join(err, s.Close()); err != nil {
-		return errors.Join(fmt.Errorf("replace the state: %w", err), s.receiver.Abort())
-	}
-	return m.swapTo(s.receiver)
-}
-
-func (m *Machine) checkStaged(s *Staged, at Applied) error {
-	now := m.Applied()
-	switch {
-	case m.store == nil || s.store == nil:
-		return errClosed
-	case s.count == 0:
-		return errors.New("the staged state was not restored")
-	case at.Index <= now.Index || at.Term < now.Term:
-		return fmt.Errorf("the state is at entry %d of term %d, and cannot be replaced at entry %d of term %d", now.Index, now.Term, at.Index, at.Term)
-	case s.meta.version != m.meta.version || m.meta.replaced.count >= s.count:
-		return errors.New("the cluster has changed since the backup was staged")
-	}
-	return nil
-}
-
 // keptSpaces are the keyspaces of a running cluster that stay.
 var keptSpaces = [...]byte{spaceAdmission, spaceForgotten, spaceRemoved}
 
-// takeOver gives the staged state what stays of the running cluster, and makes it durable.
-func (s *Staged) takeOver(live *Machine, at Applied) error {
+// takeOver gives the state that is to replace live at the entry e what stays of the running
+// cluster: its identity, its members, its version and its clock, and its tokens unless they are
+// reset. It makes that durable.
+func (s *Staged) takeOver(live *Machine, e Entry, op *jobpb.ReplaceState) error {
 	batch := s.store.db.NewBatch()
 	defer func() { _ = batch.Close() }() // it is committed, or discarded
 	spaces := keptSpaces[:]
-	if !s.resetAuth {
+	if !op.ResetAuth {
 		spaces = append(spaces, spaceToken)
 	} else if err := clearSpace(s.store.db.DB, batch, spaceToken); err != nil {
 		return err
@@ -225,16 +239,16 @@ func (s *Staged) takeOver(live *Machine, at Applied) error {
 			return err
 		}
 	}
-	state := s.meta.state
-	state.index, state.term = at.Index, at.Term
-	state.clockMS = max(state.clockMS, live.meta.state.clockMS)
+	state, at := s.meta.state, live.Applied()
+	state.index, state.term = e.Index, e.Term
+	state.clockMS = live.meta.state.clockMS
 	state.nextSeq = max(state.nextSeq, live.meta.state.nextSeq)
-	mark := durableMark{index: at.Index, term: at.Term, configuration: at.Configuration, configurationIndex: at.ConfigurationIndex}
+	mark := durableMark{index: e.Index, term: e.Term, configuration: at.Configuration, configurationIndex: at.ConfigurationIndex}
 	clock := clockReset{epoch: live.meta.reset.epoch}
 	for key, value := range map[string][]byte{
 		string(keyState): state.append(nil), string(keyCluster): []byte(live.meta.clusterID), string(keyClock): clock.append(nil), string(keyDurable): mark.append(nil),
 		string(keyConfiguration): appendConfiguration(nil, at.ConfigurationIndex, at.Configuration),
-		string(keyReplaced):      replaced{count: s.count, index: at.Index}.append(nil),
+		string(keyReplaced):      replaced{count: op.Replacements, index: e.Index}.append(nil),
 	} {
 		must(batch.Set([]byte(key), value, nil))
 	}
@@ -247,14 +261,6 @@ func (s *Staged) takeOver(live *Machine, at Applied) error {
 // clearSpace deletes a small keyspace.
 func clearSpace(db *pebble.DB, batch *pebble.Batch, space byte) error {
 	return scan(db, []byte{space}, []byte{space + 1}, func(key, _ []byte) error { return batch.Delete(key, nil) })
-}
-
-// Unconfirmed reports whether a backup has replaced the state and no entry after it was applied
-// yet: then the state may still be lost with this node.
-func (m *Machine) Unconfirmed() bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.public.replacedAt != 0 && m.public.applied.Index <= m.public.replacedAt
 }
 
 // ReplacedAt returns the index at which a backup last replaced the state; 0: none did.

@@ -88,6 +88,10 @@ var rights = map[string]right{
 	"raise_version": {node: true},
 	"follow_log":    {node: true},
 	"reset_clock":   {node: true},
+
+	"put_state_chunk":   {node: true},
+	"drop_state_chunks": {node: true},
+	"replace_state":     {node: true},
 }
 
 // rightOf has the rows by the number of the field.

@@ -100,6 +100,9 @@ func rightCases() []rightCase {
 		{opAdmit("n"), nil},
 		{opRaise(1), nil},
 		{opReset(1, 5), nil},
+		{opChunk(1, 0, []byte("a")), nil},
+		{opDropChunks(1), nil},
+		{&jobpb.Op{Kind: &jobpb.Op_ReplaceState{ReplaceState: &jobpb.ReplaceState{Upload: 1}}}, nil},
 	}
 }
 

@@ -30,6 +30,8 @@ var belonging = map[string]belongs{
 	"raise_version": toQueue, "migrate": toQueue,
 	"put_token": toQueue, "delete_token": toQueue, "set_auth": toQueue, "put_namespace": toQueue, "delete_namespace": toQueue,
 
+	"put_state_chunk": toQueue, "drop_state_chunks": toQueue, "replace_state": toQueue,
+
 	"mark": toCluster, "set_cluster": toCluster, "forget_member": toCluster, "admit_node": toCluster,
 	"put_invitation": toCluster, "end_invitation": toCluster, "set_admission": toCluster,
 	"follow_log": toCluster, "promote_standby": toCluster,

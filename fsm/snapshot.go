@@ -186,7 +186,7 @@ func (m *Machine) checkReceived(r *Receiver, want Applied) error {
 		if got, err = readApplied(db); err != nil {
 			return err
 		}
-		return scan(db, nil, nil, func(_, _ []byte) error { return nil })
+		return readAll(db)
 	})
 	if err != nil {
 		return err

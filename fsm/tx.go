@@ -40,8 +40,9 @@ type tx struct {
 	nowMS int64  // the time of that entry
 	// roundedDown: the clock is the entry's time, rounded down.
 	roundedDown bool
-	followed    bool             // it is one of the primary's
-	toFollow    *jobpb.FollowLog // of the present entry; nil: none
+	followed    bool                // it is one of the primary's
+	toFollow    *jobpb.FollowLog    // of the present entry; nil: none
+	toReplace   *jobpb.ReplaceState // of the present entry; nil: none
 
 	caller  *caller // of the running operation; nil: it may do everything
 	callers caller  // what caller points to, so that an operation allocates none

@@ -29,7 +29,7 @@ func (v *View) CheckWith(looked func(records uint64)) error {
 		}
 		defer func() { err = errors.Join(err, near.close()) }()
 		c := &checker{view: v, r: near, looked: looked, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64), bytes: make(map[uint32]uint64)}
-		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkAdmission, c.checkNamespaces, c.checkSpaces} {
+		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkAdmission, c.checkNamespaces, c.checkUpload, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
 				return err

@@ -14,7 +14,7 @@ const digestVersion = 9
 // digestSpaces are the keyspaces of the logical state. Every node writes the same bytes
 // there. Of the meta keyspace the digest has the clock, the counters, the cluster's id and
 // its version: the applied index and the durable mark may differ between equal states.
-var digestSpaces = [...]byte{spaceAdmission, spaceSettings, spaceDue, spaceDead, spaceForgotten, spaceHeader, spaceID, spaceSpec, spaceToken, spaceNumber, spaceNamespace, spaceSchedule, spaceStatus, spaceTopic, spaceRemoved, spaceIndex}
+var digestSpaces = [...]byte{spaceAdmission, spaceSettings, spaceDue, spaceDead, spaceForgotten, spaceHeader, spaceID, spaceSpec, spaceToken, spaceNumber, spaceNamespace, spaceSchedule, spaceStatus, spaceTopic, spaceUpload, spaceRemoved, spaceIndex}
 
 // Digest returns a hash, in hexadecimal, of the logical state: it is equal on all nodes
 // that have applied the same entries. It reads the whole state, in bounded memory.
@@ -67,6 +67,11 @@ func (v *View) DigestWith(looked func(records uint64)) (string, error) {
 				return err
 			}
 			if err := pair(keyStandby, standby); err != nil {
+				return err
+			}
+		}
+		if m.upload.id != 0 {
+			if err := pair(keyUpload, m.upload.append(nil)); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,17 +90,24 @@ func TestALeaderThatIsKilledInAReplacementLeavesOneState(t *testing.T) {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	for _, point := range []string{"upload", "before-swap:1", "after-swap:1", "before-checkpoint:1", "after-checkpoint:1"} {
+	for _, point := range []string{"upload", "sending", "before-swap:1", "after-swap:1"} {
 		t.Run(point, func(t *testing.T) {
 			c := startCluster(t, 3)
 			c.waitVersion(job.MaxVersion)
 			c.tarry("add", "--topic", "t", "--id", "in-backup", "--delay", "1h", "x")
+			if point == "sending" {
+				for i := range 200 { // so that it takes a while
+					body := make([]byte, 30<<10)
+					_, _ = rand.Read(body) // it never fails
+					post(t, c.leader().HTTP, "/v1/jobs", object{"topic": "large", "id": fmt.Sprint("large-", i), "delay": 3600, "body": hex.EncodeToString(body)})
+				}
+			}
 			file := filepath.Join(t.TempDir(), "monday.backup")
 			c.tarry("backup", "--out", file)
 			c.tarry("delete", "in-backup")
 			c.tarry("add", "--topic", "t", "--id", "present", "--delay", "1h", "x")
 			victim := c.leader()
-			if point != "upload" {
+			if strings.Contains(point, ":") {
 				// It comes back with the hook, and leads again.
 				c.kill(victim)
 				c.leader()
@@ -109,7 +118,8 @@ func TestALeaderThatIsKilledInAReplacementLeavesOneState(t *testing.T) {
 				c.makeLeader(victim)
 			}
 			send := exec.CommandContext(t.Context(), binary, "restore", file, "--replace", "--yes", "--no-safety-backup", "--addr", victim.HTTP)
-			if point == "upload" {
+			switch point {
+			case "upload":
 				half, err := os.ReadFile(file)
 				require.NoError(t, err)
 				read, write, err := os.Pipe()
@@ -128,7 +138,18 @@ func TestALeaderThatIsKilledInAReplacementLeavesOneState(t *testing.T) {
 				c.kill(victim)
 				require.NoError(t, write.Close())
 				require.Error(t, send.Wait())
-			} else {
+			case "sending":
+				require.NoError(t, send.Start())
+				c.until(func() error {
+					out, err := victim.Output()
+					if !strings.Contains(out, "a backup replaces the state") {
+						return fmt.Errorf("the state is not sent yet (%v)", err)
+					}
+					return nil
+				})
+				c.kill(victim)
+				require.Error(t, send.Wait())
+			default:
 				out, err := send.CombinedOutput()
 				for strings.Contains(string(out), "this node does not lead") { // it was elected away in between
 					c.makeLeader(victim)
@@ -150,8 +171,11 @@ func TestALeaderThatIsKilledInAReplacementLeavesOneState(t *testing.T) {
 			c.requireEqualDigests(c.leader(), 3)
 			has := func(id string) bool { return c.Get(t.Context(), c.leader(), "/v1/jobs/"+id, nil) == nil }
 			require.NotEqual(t, has("in-backup"), has("present"), "one of the two states")
-			if point == "upload" || point == "before-swap:1" {
+			switch point {
+			case "upload":
 				require.True(t, has("present"), "the old state")
+			case "before-swap:1", "after-swap:1":
+				require.True(t, has("in-backup"), "the new state: the others have the entry, too")
 			}
 			c.tarry("add", "--topic", "t", "--id", "after", "x")
 			require.Equal(t, "after", reserveOne(t, c.leader().HTTP, "t", 20)["id"])

@@ -76,6 +76,10 @@ var operations = map[protoreflect.Name]operation{
 	"import_job":      {since: 2, adds: true, check: func(l *Limits, op *jobpb.Op) error { return l.checkImportJob(op.GetImportJob()) }},
 	"follow_log":      {since: 2, leaderOnly: true, check: func(_ *Limits, op *jobpb.Op) error { return checkFollowLog(op.GetFollowLog()) }},
 	"promote_standby": {since: 2},
+
+	"put_state_chunk":   {since: 2, leaderOnly: true, check: func(_ *Limits, op *jobpb.Op) error { return checkPutStateChunk(op.GetPutStateChunk()) }},
+	"drop_state_chunks": {since: 2, leaderOnly: true},
+	"replace_state":     {since: 2, leaderOnly: true},
 }
 
 var (

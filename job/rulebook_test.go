@@ -316,6 +316,13 @@ func leaderRules() []checked {
 			{func(op *jobpb.Op) { op.GetFollowLog().Entries[1].Index = 9 }, "entries[1].index", "is 9; the entries must be in order"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_PromoteStandby{PromoteStandby: &jobpb.PromoteStandby{}}}, nil},
+		{&jobpb.Op{Kind: &jobpb.Op_PutStateChunk{PutStateChunk: &jobpb.PutStateChunk{Upload: 1, Data: []byte("a")}}}, []rule{
+			{func(op *jobpb.Op) { op.GetPutStateChunk().Upload = 0 }, "upload", "is missing"},
+			{func(op *jobpb.Op) { op.GetPutStateChunk().Data = nil }, "data", "is 0"},
+			{func(op *jobpb.Op) { op.GetPutStateChunk().Data = make([]byte, MaxStateChunk+1) }, "data", "is 1048577"},
+		}},
+		{&jobpb.Op{Kind: &jobpb.Op_DropStateChunks{DropStateChunks: &jobpb.DropStateChunks{Upload: 1}}}, nil},
+		{&jobpb.Op{Kind: &jobpb.Op_ReplaceState{ReplaceState: &jobpb.ReplaceState{Upload: 1}}}, nil},
 		{&jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: "c"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetSetCluster().ClusterId = "" }, "cluster_id", "missing or empty"},
 		}},

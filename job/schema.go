@@ -15,6 +15,10 @@ var since = map[protoreflect.FullName]uint32{
 	"tarry.v1.ImportJob":     2,
 	"tarry.v1.FollowLog":     2,
 	"tarry.v1.FollowedEntry": 2,
+
+	"tarry.v1.PutStateChunk":   2,
+	"tarry.v1.DropStateChunks": 2,
+	"tarry.v1.ReplaceState":    2,
 }
 
 // opSchema is the schema of an operation.

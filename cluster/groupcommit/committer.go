@@ -2,6 +2,7 @@ package groupcommit
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -16,6 +17,9 @@ import (
 type Committer struct {
 	o       CommitterOptions
 	commits chan commit
+
+	mu     sync.Mutex // held while an entry gets its time and its place in the log: both in one order
+	closed bool
 }
 
 // CommitterOptions has the callbacks of a Committer.
@@ -43,13 +47,27 @@ func NewCommitter(o CommitterOptions) *Committer {
 	return &Committer{o: o, commits: make(chan commit, MaxInFlight)}
 }
 
-// Propose makes the batch one entry. It is a Route's Send.
+// Propose makes the batch one entry. It is a Route's Send, and the only way into the log: so each
+// entry has the time of the clock that is guarded, and is known to those who depend on the times
+// of the entries that are under way.
 func (c *Committer) Propose(b *Batch, complete Complete) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		complete(nil, errStopping())
+		return
+	}
 	now, epoch := c.o.Now()
 	entry := job.AppendEntryTime(make([]byte, 0, b.Bytes+32), now, epoch, c.o.Version())
 	f := c.o.Apply(b.AppendOps(entry), enqueueTimeout)
-	// The channel has room for each batch that may be in flight.
+	// The channel has room for each batch that may be in flight. Without it this waits for Run.
 	c.commits <- commit{future: f, start: time.Now(), complete: complete}
+}
+
+// ProposeAlone makes encoded operations one entry, which has no others. It does not wait for a turn
+// among the batches.
+func (c *Committer) ProposeAlone(ops []byte, count int, complete Complete) {
+	c.Propose(&Batch{Bytes: len(ops), Count: count, requests: []*Request{{Ops: ops}}}, complete)
 }
 
 // Run completes batches until Close. Raft reports the outcome of every entry as long as it
@@ -65,7 +83,12 @@ func (c *Committer) Run() {
 
 // Close ends Run once all batches are complete. It is called when the Batcher has
 // ended.
-func (c *Committer) Close() { close(c.commits) }
+func (c *Committer) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	close(c.commits)
+}
 
 // outcome distinguishes what was not applied from what is unknown (see Raft's
 // documentation of Apply and its errors).
@@ -76,9 +99,6 @@ func outcome(ofRaft error, f raft.ApplyFuture) ([]*jobpb.Result, error) {
 		errors.Is(ofRaft, raft.ErrLeadershipTransferInProgress),
 		errors.Is(ofRaft, raft.ErrEnqueueTimeout):
 		return nil, leaderrpc.ErrNotLeader
-	case errors.Is(ofRaft, raft.ErrAbortedByRestore):
-		// If the leader is lost now, another one may still commit the entry.
-		return nil, job.Unknown("the outcome is unknown: a backup replaced the state while the request was under way")
 	default:
 		return nil, job.Unknown("the outcome is unknown: %w", ofRaft)
 	}

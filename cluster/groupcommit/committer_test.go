@@ -35,7 +35,6 @@ func TestOutcomesOfAnEntry(t *testing.T) {
 		"not the leader":               {entry: applied{err: raft.ErrNotLeader}, retry: true},
 		"leadership is handed over":    {entry: applied{err: raft.ErrLeadershipTransferInProgress}, retry: true},
 		"Raft did not take it":         {entry: applied{err: raft.ErrEnqueueTimeout}, retry: true},
-		"a restore came between":       {entry: applied{err: raft.ErrAbortedByRestore}, code: job.CodeUnknown},
 		"leadership lost":              {entry: applied{err: raft.ErrLeadershipLost}, code: job.CodeUnknown},
 		"Raft stopped":                 {entry: applied{err: raft.ErrRaftShutdown}, code: job.CodeUnknown},
 		"applied by another leader":    {entry: applied{}, code: job.CodeUnknown},

@@ -758,6 +758,7 @@ type DigestRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	Mark          string                 `protobuf:"bytes,2,opt,name=mark,proto3" json:"mark,omitempty"`
+	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"` // of the entry that has the mark; 0: from a node that does not send it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -804,6 +805,13 @@ func (x *DigestRequest) GetMark() string {
 		return x.Mark
 	}
 	return ""
+}
+
+func (x *DigestRequest) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
 }
 
 type DigestResponse struct {
@@ -919,10 +927,11 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	" \x01(\bR\tconnected\x12\x16\n" +
 	"\x06source\x18\v \x01(\tR\x06source\x12\x18\n" +
 	"\aproblem\x18\f \x01(\tR\aproblem\x12\x16\n" +
-	"\x06reseed\x18\r \x01(\bR\x06reseed\"9\n" +
+	"\x06reseed\x18\r \x01(\bR\x06reseed\"O\n" +
 	"\rDigestRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
-	"\x04mark\x18\x02 \x01(\tR\x04mark\">\n" +
+	"\x04mark\x18\x02 \x01(\tR\x04mark\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\">\n" +
 	"\x0eDigestResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest2\xfe\x03\n" +

@@ -12,8 +12,8 @@ import (
 // Staging says how a backup changes before it replaces the state of a running cluster.
 type Staging struct {
 	Dir string // of the machine's files; it must have room
-	// Now is the queue's present instant. With FromNow every delay is moved by the time that has
-	// passed since the backup.
+	// Now is the queue's present instant, which the clock of the state is not to be ahead of. With
+	// FromNow every delay is moved by the time that has passed since the backup.
 	Now     time.Time
 	FromNow bool
 	// ResetAuth drops all tokens, those of the running cluster too.
@@ -41,11 +41,10 @@ func Stage(ctx context.Context, from backup.State, m *fsm.Machine, t Staging) (s
 	if s.State, err = m.Stage(receiver, fsm.Applied{Index: from.Index, Term: from.Term}); err != nil {
 		return Staged{}, err
 	}
-	if t.FromNow {
-		s.Shift = max(0, t.Now.Sub(from.QueueTime()))
-	}
 	if _, err = check(ctx, s.State.Machine, &from.Header, nil); err == nil {
-		err = s.State.Restore(m, fsm.Restoration{ShiftMS: s.Shift.Milliseconds(), ResetAuth: t.ResetAuth})
+		var shift int64
+		shift, err = s.State.Restore(m, fsm.Restoration{NowMS: t.Now.UnixMilli(), FromNow: t.FromNow, ResetAuth: t.ResetAuth})
+		s.Shift = time.Duration(shift) * time.Millisecond
 	}
 	if err == nil {
 		s.Counts, err = countsOf(s.State.Machine)

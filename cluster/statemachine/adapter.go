@@ -35,6 +35,12 @@ type Adapter struct {
 	snapshots *snapshots
 	serving   atomic.Bool
 	mutant    *mutant // nil: none
+
+	// persisting is held while Raft takes a snapshot of the machine, from Persist on until it has
+	// recorded it, and while a leader's state is installed. Otherwise Raft could record the
+	// older of the two last, and take that for the end of its log.
+	persisting sync.Mutex
+	installed  uint64 // the last entry of the state that was installed last; guarded by persisting
 }
 
 var _ raft.BatchingFSM = (*Adapter)(nil)
@@ -50,9 +56,9 @@ func New(m *fsm.Machine, o Options) *Adapter {
 // Snapshots returns the snapshot store that Raft must use with this FSM.
 func (a *Adapter) Snapshots() raft.SnapshotStore { return a.snapshots }
 
-// Installing reports whether a leader's state is being received or installed. That takes as long
-// as the state is large, and Raft handles nothing else meanwhile.
-func (a *Adapter) Installing() bool { return a.snapshots.installing.Load() }
+// Installing reports whether a leader's state is being received or installed, or a backup replaces
+// the state. That takes as long as the state is large, and nothing else is applied meanwhile.
+func (a *Adapter) Installing() bool { return a.snapshots.installing.Load() || a.machine.Replacing() }
 
 // SetServing sets whether results are needed, as on the leader. If not, entries are
 // applied the same way, but their results, which have the bodies, are not built. It may
@@ -104,7 +110,7 @@ func (a *Adapter) TakeEffect(untilMS int64, term, epoch uint64) {
 }
 
 // Snapshot implements raft.FSM. It returns at once: the state is on disk already.
-func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return virtual{a}, nil }
+func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return &virtual{Adapter: a}, nil }
 
 // Restore implements raft.FSM: it installs what the snapshot store has received.
 //
@@ -130,13 +136,11 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	if !ok {
 		return fmt.Errorf("restore a snapshot: a %T was not received from a leader", snapshot)
 	}
+	a.persisting.Lock()
+	defer a.persisting.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s.staged != nil {
-		return a.replace(s)
-	}
-	before := a.machine.Applied()
-	if err := checkNewer(before, s.meta); err != nil {
+	if err := checkNewer(a.machine.Applied(), s.meta); err != nil {
 		return err
 	}
 	if err := a.machine.Install(s.receiver, fsm.Applied{Index: s.meta.Index, Term: s.meta.Term}); err != nil {
@@ -145,40 +149,29 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 		}
 		return err
 	}
-	if err := a.checkLog(before, s.meta); err != nil {
+	a.installed = s.meta.Index
+	if err := a.checkLog(s.meta); err != nil {
 		a.o.Fatal(err)
 		return err
 	}
-	a.replaced()
-	return nil
-}
-
-// replaced reports that the state is another one.
-func (a *Adapter) replaced() {
 	a.o.OnChanges(fsm.Changes{Topics: a.machine.TopicChanges(), NextDue: a.machine.NextDue(), Cluster: true})
+	return nil
 }
 
 // ErrRestart is wrapped by the error with which an undamaged node ends because it must
 // restart from its disk.
 var ErrRestart = errors.New("the node must restart to continue from the snapshot")
 
-// checkNewer returns an error if a snapshot is older than the state. Both are states of one
-// history then. If its last entry is of a newer term, the state is of another history, which no
-// majority has: a backup had replaced it here, and another leader went on without that.
+// checkNewer returns an error if a snapshot is older than the state.
 func checkNewer(state fsm.Applied, to *raft.SnapshotMeta) error {
-	if to.Term > state.Term || to.Term == state.Term && to.Index >= state.Index {
+	if to.Index >= state.Index && to.Term >= state.Term {
 		return nil
 	}
 	return fmt.Errorf("a snapshot at entry %d of term %d is older than the state, at entry %d of term %d", to.Index, to.Term, state.Index, state.Term)
 }
 
 // checkLog returns an error unless Raft can continue from an installed state without a restart.
-// It cannot, either, if the state of another history was further before: Raft would take the
-// index that it had for the end of its log.
-func (a *Adapter) checkLog(before fsm.Applied, to *raft.SnapshotMeta) error {
-	if to.Index < before.Index || to.Index == before.Index && to.Term != before.Term {
-		return fmt.Errorf("a snapshot at entry %d of term %d replaced the state at entry %d of term %d: %w", to.Index, to.Term, before.Index, before.Term, ErrRestart)
-	}
+func (a *Adapter) checkLog(to *raft.SnapshotMeta) error {
 	if a.o.Log == nil {
 		return nil
 	}
@@ -197,14 +190,23 @@ func (a *Adapter) checkLog(before fsm.Applied, to *raft.SnapshotMeta) error {
 }
 
 // virtual is a snapshot of the machine: the machine itself.
-type virtual struct{ *Adapter }
+type virtual struct {
+	*Adapter
+	holds bool // persisting
+}
 
 // Persist makes the state durable up to the point of the sink, so that Raft may
-// drop the log before it. Entries may be applied meanwhile.
-func (v virtual) Persist(to raft.SnapshotSink) error {
+// drop the log before it. Entries may be applied meanwhile. It fails if a leader's state
+// was installed since.
+func (v *virtual) Persist(to raft.SnapshotSink) error {
 	s, ok := to.(*sink)
 	if !ok {
 		return fmt.Errorf("persist a snapshot: a %T is not a sink of this store", to)
+	}
+	v.persisting.Lock()
+	v.holds = true
+	if installed := v.installed; s.meta.Index < installed {
+		return fmt.Errorf("the snapshot at entry %d is out of date: the state at entry %d was installed", s.meta.Index, installed)
 	}
 	err := v.machine.MarkDurable(s.meta.Index, s.meta.Term, raft.EncodeConfiguration(s.meta.Configuration), s.meta.ConfigurationIndex)
 	if err != nil {
@@ -215,5 +217,9 @@ func (v virtual) Persist(to raft.SnapshotSink) error {
 	return s.Close()
 }
 
-// Release implements raft.FSMSnapshot.
-func (virtual) Release() {}
+// Release implements raft.FSMSnapshot. Raft calls it when it has recorded the snapshot.
+func (v *virtual) Release() {
+	if v.holds {
+		v.persisting.Unlock()
+	}
+}

@@ -26,9 +26,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type node struct {
 	t    *testing.T
 	id   raft.ServerID
-	fs   vfs.FS // of the machine
-	dir  string // of the log
-	snap uint64 // snapshot threshold
+	fs   vfs.FS                  // of the machine
+	dir  string                  // of the log
+	snap uint64                  // snapshot threshold
+	wrap func(*Adapter) raft.FSM // nil: the adapter itself
 
 	stores  *logstore.Stores
 	machine *fsm.Machine
@@ -74,7 +75,11 @@ func (n *node) start() {
 	cache, err := raft.NewLogCache(64, strictLog{n.stores.Log.(raft.MonotonicLogStore), n.stores.Log})
 	require.NoError(n.t, err)
 	_, n.trans = raft.NewInmemTransportWithTimeout(raft.ServerAddress(n.id), 2*time.Second)
-	n.raft, err = raft.NewRaft(c, n.adapter, cache, n.stores.Stable, n.adapter.Snapshots(), n.trans)
+	var machine raft.FSM = n.adapter
+	if n.wrap != nil {
+		machine = n.wrap(n.adapter)
+	}
+	n.raft, err = raft.NewRaft(c, machine, cache, n.stores.Stable, n.adapter.Snapshots(), n.trans)
 	require.NoError(n.t, err)
 }
 

@@ -20,9 +20,5 @@
 // CheckStart (start.go) verifies before Raft starts that state and log fit together,
 // and drops a log that an installed snapshot has superseded.
 //
-// A backup replaces the state of a running cluster by raft.Restore, which invents an index for
-// it (replace.go). The bytes that pass through Raft only name the state, which the machine has
-// staged.
-//
 // The package knows Raft's and the machine's interfaces, no network and no clock.
 package statemachine

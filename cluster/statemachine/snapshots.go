@@ -27,7 +27,6 @@ type snapshots struct {
 	mu       sync.Mutex
 	count    uint64
 	received *received // whole, and waiting for its Open
-	staged   *staged   // is to replace the state; nil: none
 	sent     []*sent   // transfers of this state, under way or recent
 }
 
@@ -143,9 +142,7 @@ type sink struct {
 	meta      raft.SnapshotMeta
 	persisted bool          // the machine's own: nothing is written
 	receiver  *fsm.Receiver // from the first Write on
-	// replacement is the staged state that the first Write has named.
-	replacement *fsm.Staged
-	closed      bool
+	closed    bool
 }
 
 func (s *sink) ID() string { return s.meta.ID }
@@ -154,12 +151,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	if s.closed {
 		return 0, errors.New("the snapshot is closed")
 	}
-	if s.receiver == nil && s.replacement == nil {
-		if s.replacement = s.store.takeStaged(p); s.replacement != nil {
-			s.store.installing.Store(true)
-			s.meta.ID = s.store.nextID()
-			return len(p), nil
-		}
+	if s.receiver == nil {
 		r, err := s.store.machine.Receive()
 		if err != nil {
 			return 0, err
@@ -167,9 +159,6 @@ func (s *sink) Write(p []byte) (int, error) {
 		s.store.installing.Store(true)
 		s.receiver = r
 		s.meta.ID = s.store.nextID()
-	}
-	if s.replacement != nil {
-		return 0, errors.New("the name of a staged state has an end")
 	}
 	n, err := s.receiver.Write(p)
 	s.meta.Size += int64(n)
@@ -186,9 +175,6 @@ func (s *sink) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.replacement != nil {
-		return s.store.keep(&received{meta: &s.meta, staged: s.replacement})
-	}
 	if s.receiver == nil {
 		if s.persisted {
 			return nil
@@ -208,22 +194,18 @@ func (s *sink) Cancel() error {
 		return nil
 	}
 	s.closed = true
-	if s.replacement == nil && s.receiver == nil {
+	if s.receiver == nil {
 		return nil
 	}
 	s.store.installing.Store(false)
-	if s.replacement != nil {
-		return s.replacement.Abort()
-	}
 	return s.receiver.Abort()
 }
 
-// received is a complete snapshot for Restore, which installs it and does not read it: one from
-// a leader, or a staged state.
+// received is a complete snapshot from a leader for Restore, which installs it and does not read
+// it.
 type received struct {
 	meta     *raft.SnapshotMeta
 	receiver *fsm.Receiver
-	staged   *fsm.Staged
 }
 
 func (*received) Read([]byte) (int, error) {
@@ -232,8 +214,5 @@ func (*received) Read([]byte) (int, error) {
 
 // Close drops the snapshot, if it was not installed.
 func (r *received) Close() error {
-	if r.staged != nil {
-		return r.staged.Abort()
-	}
 	return r.receiver.Abort()
 }

@@ -34,7 +34,7 @@ input. Then it sends the file to the leader of the cluster at --addr, which read
 of it before anything changes. Then all nodes have the jobs, topics, settings, schedules and
 namespaces of the backup, and none of the present ones. The members, the tokens and the
 cluster's id stay; --auth=reset removes the tokens. All reservations end, and tokens of
-reservations from before do nothing. While the nodes get the state, the queue does not serve. Before
+reservations from before do nothing. While the nodes switch to it, the queue does not serve. Before
 it sends the file, the command backs up the present state to --safety-backup.
 
 With --standby the state stays as it is, reservations included, and the new cluster follows the

@@ -36,6 +36,7 @@ type Dir struct {
 	live    string // the name of the live generation; used by the goroutine that calls SetLive
 
 	checkpoints atomic.Uint64 // the number given last
+	receiving   sync.Mutex    // held while a generation gets its number
 	storeID     sync.Mutex    // held while the id of a generation is read or made
 }
 

@@ -46,6 +46,8 @@ type Receiver struct {
 // header before the first file is written; its error ends the Receiver. Receive may be
 // called from any goroutine.
 func (d *Dir) Receive(check func(Header) error) (*Receiver, error) {
+	d.receiving.Lock()
+	defer d.receiving.Unlock()
 	number, err := nextGeneration(d.options.FS, d.path)
 	if err != nil {
 		return nil, err

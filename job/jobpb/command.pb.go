@@ -729,6 +729,9 @@ type Op struct {
 	//	*Op_ImportJob
 	//	*Op_FollowLog
 	//	*Op_PromoteStandby
+	//	*Op_PutStateChunk
+	//	*Op_DropStateChunks
+	//	*Op_ReplaceState
 	Kind isOp_Kind `protobuf_oneof:"kind"`
 	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
 	// what the anonymous rules allow. A Reserve has it itself.
@@ -1134,6 +1137,33 @@ func (x *Op) GetPromoteStandby() *PromoteStandby {
 	return nil
 }
 
+func (x *Op) GetPutStateChunk() *PutStateChunk {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_PutStateChunk); ok {
+			return x.PutStateChunk
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetDropStateChunks() *DropStateChunks {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_DropStateChunks); ok {
+			return x.DropStateChunks
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetReplaceState() *ReplaceState {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_ReplaceState); ok {
+			return x.ReplaceState
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetPrincipal() string {
 	if x != nil {
 		return x.Principal
@@ -1305,6 +1335,18 @@ type Op_PromoteStandby struct {
 	PromoteStandby *PromoteStandby `protobuf:"bytes,42,opt,name=promote_standby,json=promoteStandby,proto3,oneof"`
 }
 
+type Op_PutStateChunk struct {
+	PutStateChunk *PutStateChunk `protobuf:"bytes,43,opt,name=put_state_chunk,json=putStateChunk,proto3,oneof"`
+}
+
+type Op_DropStateChunks struct {
+	DropStateChunks *DropStateChunks `protobuf:"bytes,44,opt,name=drop_state_chunks,json=dropStateChunks,proto3,oneof"`
+}
+
+type Op_ReplaceState struct {
+	ReplaceState *ReplaceState `protobuf:"bytes,45,opt,name=replace_state,json=replaceState,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1384,6 +1426,12 @@ func (*Op_ImportJob) isOp_Kind() {}
 func (*Op_FollowLog) isOp_Kind() {}
 
 func (*Op_PromoteStandby) isOp_Kind() {}
+
+func (*Op_PutStateChunk) isOp_Kind() {}
+
+func (*Op_DropStateChunks) isOp_Kind() {}
+
+func (*Op_ReplaceState) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -6698,13 +6746,13 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\x1a\x17job/jobpb/standby.proto\"\x82\x01\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\x1a\x17job/jobpb/replace.proto\x1a\x17job/jobpb/standby.proto\"\x82\x01\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
 	"clockEpoch\x12!\n" +
-	"\frounded_down\x18\x04 \x01(\bR\vroundedDown\"\x8a\x11\n" +
+	"\frounded_down\x18\x04 \x01(\bR\vroundedDown\"\xd5\x12\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6756,7 +6804,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"import_job\x18' \x01(\v2\x13.tarry.v1.ImportJobH\x00R\timportJob\x124\n" +
 	"\n" +
 	"follow_log\x18) \x01(\v2\x13.tarry.v1.FollowLogH\x00R\tfollowLog\x12C\n" +
-	"\x0fpromote_standby\x18* \x01(\v2\x18.tarry.v1.PromoteStandbyH\x00R\x0epromoteStandby\x12\x1c\n" +
+	"\x0fpromote_standby\x18* \x01(\v2\x18.tarry.v1.PromoteStandbyH\x00R\x0epromoteStandby\x12A\n" +
+	"\x0fput_state_chunk\x18+ \x01(\v2\x17.tarry.v1.PutStateChunkH\x00R\rputStateChunk\x12G\n" +
+	"\x11drop_state_chunks\x18, \x01(\v2\x19.tarry.v1.DropStateChunksH\x00R\x0fdropStateChunks\x12=\n" +
+	"\rreplace_state\x18- \x01(\v2\x16.tarry.v1.ReplaceStateH\x00R\freplaceState\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
@@ -7442,9 +7493,12 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*SetAdmission)(nil),    // 78: tarry.v1.SetAdmission
 	(*FollowLog)(nil),       // 79: tarry.v1.FollowLog
 	(*PromoteStandby)(nil),  // 80: tarry.v1.PromoteStandby
-	(*Token)(nil),           // 81: tarry.v1.Token
-	(*AuthSettings)(nil),    // 82: tarry.v1.AuthSettings
-	(*Namespace)(nil),       // 83: tarry.v1.Namespace
+	(*PutStateChunk)(nil),   // 81: tarry.v1.PutStateChunk
+	(*DropStateChunks)(nil), // 82: tarry.v1.DropStateChunks
+	(*ReplaceState)(nil),    // 83: tarry.v1.ReplaceState
+	(*Token)(nil),           // 84: tarry.v1.Token
+	(*AuthSettings)(nil),    // 85: tarry.v1.AuthSettings
+	(*Namespace)(nil),       // 86: tarry.v1.Namespace
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -7488,92 +7542,95 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	15,  // 38: tarry.v1.Op.import_job:type_name -> tarry.v1.ImportJob
 	79,  // 39: tarry.v1.Op.follow_log:type_name -> tarry.v1.FollowLog
 	80,  // 40: tarry.v1.Op.promote_standby:type_name -> tarry.v1.PromoteStandby
-	1,   // 41: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	40,  // 42: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 43: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 44: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 45: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	16,  // 46: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	14,  // 47: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
-	19,  // 48: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	17,  // 49: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	17,  // 50: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	19,  // 51: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 52: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	21,  // 53: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 54: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	20,  // 55: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 56: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 57: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 58: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	19,  // 59: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	18,  // 60: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 61: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	40,  // 62: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	25,  // 63: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 64: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	39,  // 65: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	64,  // 66: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	25,  // 67: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 68: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 69: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 70: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 71: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 72: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	29,  // 73: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 74: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 75: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 76: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 77: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 78: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	37,  // 79: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	40,  // 80: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	38,  // 81: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	39,  // 82: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	17,  // 83: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 84: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	37,  // 85: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	37,  // 86: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 87: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 88: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	45,  // 89: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	27,  // 90: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	81,  // 91: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	82,  // 92: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	83,  // 93: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
-	5,   // 94: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 95: tarry.v1.Result.state:type_name -> tarry.v1.State
-	63,  // 96: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	60,  // 97: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	59,  // 98: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	20,  // 99: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	38,  // 100: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	61,  // 101: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	59,  // 102: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 103: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	16,  // 104: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 105: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 106: tarry.v1.Job.state:type_name -> tarry.v1.State
-	16,  // 107: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	65,  // 108: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 109: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 110: tarry.v1.Event.state:type_name -> tarry.v1.State
-	20,  // 111: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 112: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 113: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 114: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	68,  // 115: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	72,  // 116: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	74,  // 117: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 118: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 119: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	68,  // 120: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	73,  // 121: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	122, // [122:122] is the sub-list for method output_type
-	122, // [122:122] is the sub-list for method input_type
-	122, // [122:122] is the sub-list for extension type_name
-	122, // [122:122] is the sub-list for extension extendee
-	0,   // [0:122] is the sub-list for field type_name
+	81,  // 41: tarry.v1.Op.put_state_chunk:type_name -> tarry.v1.PutStateChunk
+	82,  // 42: tarry.v1.Op.drop_state_chunks:type_name -> tarry.v1.DropStateChunks
+	83,  // 43: tarry.v1.Op.replace_state:type_name -> tarry.v1.ReplaceState
+	1,   // 44: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	40,  // 45: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 46: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 47: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 48: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	16,  // 49: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	14,  // 50: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
+	19,  // 51: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	17,  // 52: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	17,  // 53: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	19,  // 54: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 55: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	21,  // 56: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 57: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	20,  // 58: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 59: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 60: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 61: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	19,  // 62: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	18,  // 63: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 64: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	40,  // 65: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	25,  // 66: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 67: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	39,  // 68: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	64,  // 69: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	25,  // 70: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 71: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 72: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 73: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 74: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 75: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	29,  // 76: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 77: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 78: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 79: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 80: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 81: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	37,  // 82: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	40,  // 83: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	38,  // 84: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	39,  // 85: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	17,  // 86: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 87: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	37,  // 88: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	37,  // 89: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 90: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 91: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	45,  // 92: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	27,  // 93: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	84,  // 94: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	85,  // 95: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	86,  // 96: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
+	5,   // 97: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 98: tarry.v1.Result.state:type_name -> tarry.v1.State
+	63,  // 99: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	60,  // 100: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	59,  // 101: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	20,  // 102: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	38,  // 103: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	61,  // 104: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	59,  // 105: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 106: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	16,  // 107: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 108: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 109: tarry.v1.Job.state:type_name -> tarry.v1.State
+	16,  // 110: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	65,  // 111: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 112: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 113: tarry.v1.Event.state:type_name -> tarry.v1.State
+	20,  // 114: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 115: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 116: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 117: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	68,  // 118: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	72,  // 119: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	74,  // 120: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 121: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 122: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	68,  // 123: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	73,  // 124: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	125, // [125:125] is the sub-list for method output_type
+	125, // [125:125] is the sub-list for method input_type
+	125, // [125:125] is the sub-list for extension type_name
+	125, // [125:125] is the sub-list for extension extendee
+	0,   // [0:125] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7584,6 +7641,7 @@ func file_job_jobpb_command_proto_init() {
 	file_job_jobpb_admission_proto_init()
 	file_job_jobpb_auth_proto_init()
 	file_job_jobpb_namespace_proto_init()
+	file_job_jobpb_replace_proto_init()
 	file_job_jobpb_standby_proto_init()
 	file_job_jobpb_command_proto_msgTypes[1].OneofWrappers = []any{
 		(*Op_Add)(nil),
@@ -7626,6 +7684,9 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_ImportJob)(nil),
 		(*Op_FollowLog)(nil),
 		(*Op_PromoteStandby)(nil),
+		(*Op_PutStateChunk)(nil),
+		(*Op_DropStateChunks)(nil),
+		(*Op_ReplaceState)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[10].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
