@@ -92,7 +92,7 @@ var mayImport = map[string][]string{
 	"cluster/events":       {"job"},
 	"cluster/datadir":      {"job", "cluster/diskspace", "internal/durable"},
 	"cluster/groupcommit":  {"job", "cluster/leaderrpc", "internal/alarm"},
-	"cluster/waits":        {"job", "auth", "dispatch", "cluster/noderpc", "cluster/leaderrpc", "internal/sleep"},
+	"cluster/waits":        {"job", "auth", "dispatch", "cluster/noderpc", "cluster/leaderrpc", "cluster/framerpc", "internal/sleep"},
 	"cluster/leaderprobe":  {"cluster/raftconfig", "internal/sleep"},
 	"cluster/topicmetrics": {"job"},
 	"cluster/statemachine": {"job", "auth", "fsm", "internal/hook"},

@@ -65,10 +65,12 @@ func TestAnnouncedStatesThatDoNotComeDoNotStopACluster(t *testing.T) {
 			})
 		}
 	}
+	pace := time.NewTicker(100 * time.Millisecond) // so that adds come while all are announced
+	defer pace.Stop()
 	for i := range 30 {
 		for _, n := range c.nodes {
 			do(t, n, add(fmt.Sprint(n.cfg.NodeID, i), "t", 0))
 		}
-		time.Sleep(100 * time.Millisecond) // until all are announced
+		<-pace.C
 	}
 }

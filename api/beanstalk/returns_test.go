@@ -14,6 +14,7 @@ import (
 
 	"tarry/api/apitest"
 	"tarry/api/beanstalk"
+	"tarry/internal/sleep"
 	"tarry/job/jobpb"
 )
 
@@ -22,7 +23,7 @@ type slowReturns struct{ *apitest.Queue }
 
 func (q slowReturns) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	if r := ops[0].GetRelease(); r != nil && r.Returned {
-		time.Sleep(100 * time.Millisecond)
+		sleep.For(ctx, 100*time.Millisecond)
 	}
 	return q.Queue.Do(ctx, ops)
 }

@@ -71,31 +71,27 @@ type segmentScan struct {
 // append; the bytes are valid during the call only.
 func scanSegment(file io.ReaderAt, info types.SegmentInfo, visit func(data []byte) error) (s segmentScan, err error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(file, 0, math.MaxInt64), 64<<10)
+	type span struct{ from, to int }
 	var (
 		body    []byte // of the append so far
-		ends    []int  // of its entries' frames, in body
-		starts  []int
+		entries []span // in body
 		between int64
 		indexed bool
 	)
-	read := func(n int64) (bool, error) {
-		was := len(body)
-		body = append(body, make([]byte, n)...)
-		_, err := io.ReadFull(r, body[was:])
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return false, nil
-		}
-		return err == nil, err
-	}
 	end := func() (segmentScan, error) {
 		s.used, err = lastUsed(file, s.to)
 		return s, err
 	}
-	if more, err := read(segmentHeader); !more {
-		if err != nil {
-			return s, err
+	// read reads n more bytes of the append. Without them the scan ends.
+	read := func(n int64) (more bool, err error) {
+		if body, err = appendFrom(body, r, n); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			s, err = end()
+			return false, err
 		}
-		return end()
+		return err == nil, err
+	}
+	if more, err := read(segmentHeader); !more {
+		return s, err
 	}
 	at, start := int64(segmentHeader), int64(0)
 	for {
@@ -111,25 +107,20 @@ func scanSegment(file io.ReaderAt, info types.SegmentInfo, visit func(data []byt
 		case f.content() && !indexed:
 			length := int64(frameHeader) + f.padded()
 			if f.kind == segment.FrameEntry {
-				starts, ends = append(starts, len(body)+frameHeader), append(ends, len(body)+frameHeader+int(f.value))
+				from := len(body) + frameHeader
+				entries = append(entries, span{from, from + int(f.value)})
 			}
 			indexed = f.kind == segment.FrameIndex
 			if more, err := read(length); !more {
-				if err != nil {
-					return s, err
-				}
-				return end()
+				return s, err
 			}
 			at += length
 		case f.commit() && len(body) > 0 && crc32.Checksum(body, sumTable) == f.value:
 			if start == 0 && [segmentHeader]byte(body) != [segmentHeader]byte(headerOf(info)) {
 				return s, fmt.Errorf("%w: its header is one of another segment", ErrFileDamaged)
 			}
-			for i := range starts {
-				if visit == nil {
-					break
-				}
-				if err := visit(body[starts[i]:ends[i]]); err != nil {
+			for i := 0; visit != nil && i < len(entries); i++ {
+				if err := visit(body[entries[i].from:entries[i].to]); err != nil {
 					return s, err
 				}
 			}
@@ -137,15 +128,23 @@ func scanSegment(file io.ReaderAt, info types.SegmentInfo, visit func(data []byt
 				return s, err
 			}
 			at += frameHeader
-			s.entries += uint64(len(starts))
+			s.entries += uint64(len(entries))
 			s.sealed = indexed
 			s.from, between, s.to = between, start, at
 			start = at
-			body, starts, ends = body[:0], starts[:0], ends[:0]
+			body, entries = body[:0], entries[:0]
 		default:
 			return end()
 		}
 	}
+}
+
+// appendFrom appends n bytes of r to b.
+func appendFrom(b []byte, r io.Reader, n int64) ([]byte, error) {
+	was := len(b)
+	b = append(b, make([]byte, n)...)
+	_, err := io.ReadFull(r, b[was:])
+	return b, err
 }
 
 // lastUsed returns where the last byte behind from that is not zero ends; from: there is none.

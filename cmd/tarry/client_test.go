@@ -271,7 +271,7 @@ func leaves() (all []*cobra.Command) {
 }
 
 // local are commands that call no node.
-var local = []string{"tarry keygen", "tarry secrets keygen", "tarry plan", "tarry backup inspect", "tarry backup verify", "tarry restore", "tarry recover", "tarry recover peers", "tarry auth reset"}
+var local = []string{"tarry check", "tarry keygen", "tarry secrets keygen", "tarry plan", "tarry backup inspect", "tarry backup verify", "tarry restore", "tarry recover", "tarry recover peers", "tarry auth reset"}
 
 func TestHelpNamesFlagsAndAnExample(t *testing.T) {
 	s := newShell(t)
