@@ -207,7 +207,9 @@ func (s *Shard) verifyOnce(ctx context.Context) (v *noderpc.VerifyResponse, pass
 			v.Digests[i] = d
 			var err error
 			if index[i], d.Digest, err = s.digestOf(ctx, string(server.ID), string(server.Address), name, at); err != nil {
-				newer.Store(newer.Load() || status.Code(err) == codes.Aborted)
+				if status.Code(err) == codes.Aborted {
+					newer.Store(true)
+				}
 				d.Error = status.Convert(err).Message()
 			}
 		})

@@ -65,8 +65,7 @@ func (t *tail) laterAppend() error {
 	var last uint64
 	later := false
 	for at := frameHeader; at < len(t.data); {
-		e, end := t.entry(at)
-		if e == nil {
+		if e, _ := t.entry(at); e == nil {
 			at += frameHeader
 			continue
 		}
@@ -78,7 +77,8 @@ func (t *tail) laterAppend() error {
 				sum, passed, at = 0, true, at+frameHeader
 				continue
 			}
-			if e, end = t.entry(at); e == nil {
+			e, end := t.entry(at)
+			if e == nil {
 				break
 			}
 			later = later || passed
