@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
@@ -20,6 +21,7 @@ type Found struct {
 	First, Last  uint64 // indexes; both are 0 for an empty log
 	LastTerm     uint64 // of the last entry
 	Acknowledged uint64 // the last entry by the watermark; 0: it has none
+	FirstDamaged uint64 // the first entry that is there, but not as it was stored; 0: none
 	CutOff       int64  // bytes of a write that a crash cut off, which the next start removes
 }
 
@@ -71,7 +73,13 @@ func (c *check) entry(index uint64, e *raft.Log, err error) {
 		err = fmt.Errorf("it is of term %d, and this node has acknowledged one of term %d: it is an older copy", e.Term, c.marked.term)
 	}
 	if err != nil {
-		c.problem("log", fmt.Errorf("entry %d: %w", index, err))
+		if at := fmt.Sprintf("entry %d: ", index); !strings.HasPrefix(err.Error(), at) {
+			err = fmt.Errorf("%s%w", at, err)
+		}
+		c.problem("log", err)
+		if c.found.FirstDamaged == 0 {
+			c.found.FirstDamaged = index
+		}
 		return
 	}
 	if c.found.First == 0 {

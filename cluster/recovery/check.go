@@ -30,6 +30,35 @@ type Problem struct {
 	Err  error
 }
 
+// ErrBegun is the problem of a directory in which a recovery was interrupted.
+var ErrBegun = errors.New("a recovery has begun here and not ended: run the same tarry recover again, to its end")
+
+// Readable returns why RecoverReadable would not bring the directory to a start; nil: it would,
+// if what is damaged is the end of the log.
+func (c *CheckReport) Readable() error {
+	damaged := false
+	for _, p := range c.Problems {
+		switch {
+		case p.Part == "log":
+			damaged = true
+		case !errors.Is(p.Err, ErrBegun):
+			return fmt.Errorf("not only the log is damaged, but also: %s: %w", p.Part, p.Err)
+		}
+	}
+	switch {
+	case !damaged:
+		return errors.New("the log is not damaged: leave --discard-damaged-end out")
+	case c.LogStore != string(logstore.RaftWAL):
+		return fmt.Errorf("the damaged end of a log of %s cannot be removed, only that of one of %s", c.LogStore, logstore.RaftWAL)
+	case c.Log.FirstDamaged > c.AppliedIndex:
+		return fmt.Errorf("not only the end of the log is damaged: entry %d is, and is not in the state", c.Log.FirstDamaged)
+	}
+	return nil
+}
+
+// Keeps returns the index up to which RecoverReadable would keep everything.
+func (c *CheckReport) Keeps() uint64 { return max(c.Log.Last, c.AppliedIndex) }
+
 func (c *CheckReport) problem(part string, err error) {
 	if err != nil {
 		c.Problems = append(c.Problems, Problem{part, err})
@@ -59,7 +88,7 @@ func Check(dataDir, tempDir string) (c CheckReport, err error) {
 		c.NodeID, c.ServerID, c.LogStore = dir.NodeID(), dir.ServerID(), dir.LogStore()
 		recovering, err := dir.Recovering()
 		if recovering {
-			err = errors.New("a recovery has begun here and not ended: run the same tarry recover again, to its end")
+			err = ErrBegun
 		}
 		c.problem("identity", err)
 		c.problem("identity", datadir.CheckShard(shard, c.ServerID))
@@ -77,7 +106,8 @@ func Check(dataDir, tempDir string) (c CheckReport, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	if err := c.state(filepath.Join(shard, "fsm"), temp); err != nil {
-		c.problem("state", err)
+		// The copy is gone when somebody reads this.
+		c.problem("state", errors.New(strings.ReplaceAll(err.Error(), temp, filepath.Join(shard, "fsm"))))
 		return c, nil
 	}
 	if c.Log.First > c.AppliedIndex+1 {

@@ -124,3 +124,29 @@ func TestWhatADamagedLogStillHasIsRecoveredOnlyOnRequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, found.Problems)
 }
+
+// A recovery that could not end is not begun: no node would start in the directory any more.
+func TestWhatCannotBeRecoveredIsKnownBefore(t *testing.T) {
+	damagedLog := Problem{"log", logstore.ErrFileDamaged}
+	wal := string(logstore.RaftWAL)
+	for name, c := range map[string]struct {
+		found CheckReport
+		says  string
+	}{
+		"the log":                         {CheckReport{LogStore: wal, Problems: []Problem{damagedLog}}, ""},
+		"the log, and it was interrupted": {CheckReport{LogStore: wal, Problems: []Problem{{"identity", ErrBegun}, damagedLog}}, ""},
+		"nothing":                         {CheckReport{LogStore: wal}, "the log is not damaged"},
+		"the state, too":                  {CheckReport{LogStore: wal, Problems: []Problem{damagedLog, {"state", errors.New("a table")}}}, "also: state: a table"},
+		"an entry in the state":           {CheckReport{LogStore: wal, AppliedIndex: 7, Log: logstore.Found{FirstDamaged: 7}, Problems: []Problem{damagedLog}}, ""},
+		"an entry behind the state":       {CheckReport{LogStore: wal, AppliedIndex: 7, Log: logstore.Found{FirstDamaged: 8}, Problems: []Problem{damagedLog}}, "entry 8 is"},
+		"a log of raft-boltdb":            {CheckReport{LogStore: string(logstore.RaftBoltDB), Problems: []Problem{damagedLog}}, "raft-boltdb cannot be removed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.says == "" {
+				require.NoError(t, c.found.Readable())
+			} else {
+				require.ErrorContains(t, c.found.Readable(), c.says)
+			}
+		})
+	}
+}

@@ -123,6 +123,9 @@ func openStopped(dataDir string, cut bool) (*datadir.Dir, *stores, error) {
 		}
 	}
 	if err != nil {
+		if !cut {
+			err = fmt.Errorf("%w; tarry check --data-dir %s says what is damaged, what can be read, and what to do", err, dataDir)
+		}
 		return nil, nil, errors.Join(err, dir.Close())
 	}
 	return dir, s, nil

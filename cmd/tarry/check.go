@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +12,8 @@ import (
 
 const checkText = `Reads everything in the data directory of a stopped node: its identity, its votes, every entry
 of the Raft log and every record of the state, with all checksums, and whether they fit
-together. It says what it found and changes nothing. Exit code 1 if something is damaged.
+together. It says what it found and changes nothing. Exit code 1 if something is damaged, or if
+it could not check: then it prints nothing on standard output, also with --json.
 
 Use it when a node refuses to start, before you copy a directory, or after trouble with a disk.
 It opens the state in a temporary directory, with links to its tables. Run it as the user of
@@ -82,13 +84,23 @@ func (c *localCommand) printChecked(f *recovery.CheckReport) error {
 		}
 		return "ok"
 	}
+	log := fmt.Sprintf("entries %d to %d can be read", f.Log.First, f.Log.Last)
+	switch {
+	case f.Log.Last == 0:
+		log = "no entry can be read"
+	case damaged["log"] && f.Log.FirstDamaged > 0 && f.Log.FirstDamaged < f.Log.Last:
+		log = fmt.Sprintf("of entries %d to %d not all can be read", f.Log.First, f.Log.Last)
+	}
 	err := errors.Join(
 		c.out.line("identity:    %s: node %s, %s", result("identity"), dash(f.NodeID), f.LogStore),
 		c.out.line("votes:       %s: term %d", result("votes"), f.Log.Term),
-		c.out.line("log:         %s: entries %d to %d can be read; acknowledged up to %d", result("log"), f.Log.First, f.Log.Last, f.Log.Acknowledged),
+		c.out.line("log:         %s: %s; acknowledged up to %d", result("log"), log, f.Log.Acknowledged),
 		c.out.line("state:       %s: up to entry %d", result("state"), f.AppliedIndex),
 		c.printCounts(&f.Counts),
 	)
+	if behind := f.Keeps() - f.AppliedIndex; behind > 0 && !damaged["state"] {
+		err = errors.Join(err, c.out.line("not counted: what the last %d entries of the log change, which the node, when it starts, or a recovery brings into the state", behind))
+	}
 	if f.Log.CutOff > 0 {
 		err = errors.Join(err, c.out.line("The log ends with %d bytes of a write that a crash cut off and nobody acknowledged; the next start removes them.", f.Log.CutOff))
 	}
@@ -98,6 +110,10 @@ func (c *localCommand) printChecked(f *recovery.CheckReport) error {
 	if len(f.Problems) == 0 {
 		return errors.Join(err, c.out.line("nothing is damaged"))
 	}
-	return errors.Join(err, c.out.line("The directory is damaged and was not changed. If other nodes are a majority and run, move it away and start the node with --join: it gets everything from them. "+
-		"If it is all that is left, keep a copy of it; restore a backup with tarry restore, or put a copy in its place that was made while the node was stopped. If only the end of the log is damaged, tarry recover --as-only-voter --discard-damaged-end goes on with what can be read."))
+	advice := "The directory is damaged and was not changed. If other nodes are a majority and run, move it away and start the node with --join: it gets everything from them. " +
+		"If it is all that is left, keep a copy of it; restore a backup with tarry restore, or put a copy in its place that was made while the node was stopped."
+	if f.Readable() == nil {
+		advice += " If only the end of the log is damaged, tarry recover --as-only-voter --discard-damaged-end goes on with what can be read; with --dry-run, too, it says what would be lost."
+	}
+	return errors.Join(err, c.out.line("%s", advice))
 }

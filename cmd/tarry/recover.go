@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,7 @@ one with the largest LAST TERM, and of equal ones the largest LAST INDEX.
 
 If the end of the log is damaged, the command fails. With --discard-damaged-end, too, it goes on
 with what can be read (tarry check), for a node that is all that is left: what is behind it is
-removed, so copy the directory before.
+removed, so copy the directory before. That is for raft-wal, and only if nothing else is damaged.
 
 A node that is the only voter of its cluster already needs no recovery, and --as-only-voter
 changes nothing then; with --force it gives the cluster a new id.
@@ -205,16 +204,19 @@ func (c *localCommand) recoverReadable(ctx context.Context, dir string, yes, dry
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(found.Problems, func(p recovery.Problem) bool { return p.Part == "log" }) {
-		return errors.New("the log is not damaged: leave --discard-damaged-end out")
+	if err := found.Readable(); err != nil {
+		return fmt.Errorf("%w; nothing was done", err)
 	}
 	if dry {
-		return c.printChecked(&found)
+		if err := c.printChecked(&found); err != nil || c.json {
+			return err
+		}
+		return c.out.line("nothing was done: %s would be the only voter of a new cluster, with everything up to index %d. %s", found.NodeID, found.Keeps(), lostBehind(&found))
 	}
 	t := &terminal{in: c.in, out: c.out, notes: c.notes}
 	err = t.confirm(ctx, yes, func(context.Context, *terminal, []string) (string, error) {
-		return fmt.Sprintf("The log of node %s is damaged: %v. It can be read up to index %d, and the node has acknowledged index %d. Remove what is behind index %d, and make %s the only voter of a new cluster?",
-			found.NodeID, found.Problems[0].Err, found.Log.Last, found.Log.Acknowledged, found.Log.Last, found.NodeID), nil
+		return fmt.Sprintf("The log of node %s is damaged: %v. The node has everything up to index %d. %s Remove what is behind that, and make %s the only voter of a new cluster?",
+			found.NodeID, found.Problems[0].Err, found.Keeps(), lostBehind(&found), found.NodeID), nil
 	}, nil)
 	if err != nil {
 		return err
@@ -227,6 +229,14 @@ func (c *localCommand) recoverReadable(ctx context.Context, dir string, yes, dry
 		return err
 	}
 	return c.out.line("lost: the entries behind index %d, of which the node had acknowledged those up to index %d", done.Before.LastIndex, found.Log.Acknowledged)
+}
+
+// lostBehind says what is lost if the end of a damaged log is removed.
+func lostBehind(f *recovery.CheckReport) string {
+	if f.Log.Acknowledged <= f.Keeps() {
+		return "No entry is lost that it is known to have acknowledged."
+	}
+	return fmt.Sprintf("Lost are the entries behind that, of which it has acknowledged those up to index %d.", f.Log.Acknowledged)
 }
 
 func (c *localCommand) printRecovered(dir string, done *recovery.Recovered) error {
