@@ -100,7 +100,7 @@ func (x *tx) replaceState(op *jobpb.ReplaceState, r *jobpb.Result) error {
 		return x.refuse(r, jobpb.Code_INVALID, "a state is replaced alone in an entry")
 	case meta.upload != upload{id: op.Upload, size: op.Size, sum: op.Checksum}:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the state that is to replace this one is not here as a whole")
-	case op.ClusterVersion != meta.version, op.Replacements != meta.replaced.count+1:
+	case op.ClusterVersion != meta.version, op.Replacements <= meta.replaced.count:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the cluster's version has changed, or its state was replaced, since the backup was sent")
 	case op.ClockMs > x.clock():
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since the backup was sent")

@@ -77,6 +77,22 @@ func replaceBy(to, from *rig, o Restoration) {
 	require.Zero(to.t, to.m.Upload())
 }
 
+// The state of a cluster that was replaced before can replace that of one that never was, and the
+// other way round.
+func TestAStateThatWasReplacedReplacesAnother(t *testing.T) {
+	old, r, third := newRig(t, Options{}), newRig(t, Options{}), newRig(t, Options{})
+	for _, each := range []*rig{old, r, third} {
+		each.do(opSetCluster("mine"), opAdd(&jobpb.Add{Id: "a", Topic: "t"}))
+	}
+	replaceBy(old, third, Restoration{})
+	replaceBy(old, third, Restoration{})
+	replaceBy(r, old, Restoration{})
+	require.Equal(t, uint32(3), r.m.meta.replaced.count)
+	replaceBy(r, third, Restoration{})
+	require.Equal(t, uint32(4), r.m.meta.replaced.count)
+	r.check()
+}
+
 // Any state can replace any other, and is consistent afterwards, has the same jobs, and no
 // reservation.
 func TestReplacedStatesAreConsistent(t *testing.T) {
@@ -221,7 +237,7 @@ func TestAReplacementIsRefused(t *testing.T) {
 		"another one was sent":          func(ops []*jobpb.Op) []*jobpb.Op { return slices.Insert(ops, len(ops)-1, opChunk(8, 0, []byte("x"))) },
 		"a byte has changed":            func(ops []*jobpb.Op) []*jobpb.Op { ops[1].GetPutStateChunk().Data[3] ^= 1; return ops },
 		"the cluster's version is new":  func(ops []*jobpb.Op) []*jobpb.Op { last(ops).ClusterVersion++; return ops },
-		"the state was replaced before": func(ops []*jobpb.Op) []*jobpb.Op { last(ops).Replacements++; return ops },
+		"the state was replaced before": func(ops []*jobpb.Op) []*jobpb.Op { last(ops).Replacements--; return ops },
 		"its clock is ahead":            func(ops []*jobpb.Op) []*jobpb.Op { last(ops).ClockMs = r.now + 1; return ops },
 	} {
 		t.Run(name, func(t *testing.T) {
