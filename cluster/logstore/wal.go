@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
@@ -55,11 +56,12 @@ func openWALIn(walDir string, disk *Disk, used bool, o Options) (_ *walLog, err 
 			err = errors.Join(err, l.close())
 		}
 	}()
-	list := listOfSegments{segmentList{record{disk.Records, walDir, listFile}}, l.rotation}
+	list := listOfSegments{segmentList{record{disk.Records, walDir, listFile}}, l.rotation, new(atomic.Bool)}
 	content, err := list.content()
 	if err != nil {
 		return l, err
 	}
+	list.silent.Store(len(content.Segments) > 0 && !content.Watermark)
 	if err := checkList(content.PersistentState, segment.NewFiler(walDir, disk.Segments), used); err != nil {
 		return l, err
 	}
@@ -85,7 +87,14 @@ func openWALIn(walDir string, disk *Disk, used bool, o Options) (_ *walLog, err 
 	if l.WAL, err = wal.Open(walDir, wal.WithLogger(o.Logger), wal.WithMetaStore(list), wal.WithSegmentFiler(filer), wal.WithSegmentSize(size)); err != nil {
 		return l, err
 	}
-	return l, l.startMark()
+	if err := l.startMark(); err != nil || !list.silent.Swap(false) {
+		return l, err
+	}
+	// Only now the end of the log has none of what releases without a watermark leave there.
+	if content, err = list.content(); err != nil {
+		return l, err
+	}
+	return l, list.CommitState(content.PersistentState)
 }
 
 // openWALMark opens the watermark, or makes one if the list of segments does not mention it.
@@ -323,12 +332,13 @@ func (s newSegments) Create(dir, name string, size uint64) (types.WritableFile, 
 type listOfSegments struct {
 	segmentList
 	rotation *rotation
+	silent   *atomic.Bool // about the watermark
 }
 
 func (l listOfSegments) CommitState(s types.PersistentState) error {
 	if n := len(s.Segments); n > 0 {
 		l.rotation.setBase(s.Segments[n-1].BaseIndex)
 	}
-	err := l.segmentList.CommitState(s)
+	err := l.commit(s, !l.silent.Load())
 	return l.rotation.record(err)
 }

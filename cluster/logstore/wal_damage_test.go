@@ -471,3 +471,42 @@ func TestAWatermarkDoesNotCountAfterAReleaseThatDoesNotWriteIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, got, "to 15,")
 }
+
+// failingWriter cannot open the last segment to write, as a disk with an error.
+type failingWriter struct{ memSegments }
+
+func (failingWriter) OpenWriter(_, name string) (types.WritableFile, error) {
+	return nil, errors.New("input/output error")
+}
+
+func (f failingWriter) OpenReader(dir, name string) (types.ReadableFile, error) {
+	return f.memSegments.OpenReader(dir, name)
+}
+
+// A release without a watermark leaves torn appends behind the end of the log. The start that
+// removes them may not come so far.
+func TestRestsOfAnEarlierReleaseAreNoDamageAfterAStartThatFailed(t *testing.T) {
+	now, _, name, from, to := usedMemLog(t)
+	now["raft/wal/segments"] = withoutMention(t, now["raft/wal/segments"])
+	want, err := stateOf(t, now.clone())
+	require.NoError(t, err)
+	copy(now[name][to+16:], now[name][from+8:from+40]) // of an append that was longer
+	l := &memLog{t: t, segments: now.clone(), records: vfs.NewMem()}
+	require.NoError(t, l.records.MkdirAll("raft/wal", 0o700))
+	for name, data := range now {
+		if !strings.HasSuffix(name, ".wal") {
+			put(t, l.records, name, data)
+		}
+	}
+	_, err = Open("raft", Options{SegmentBytes: memSegmentBytes, Disk: &Disk{Segments: failingWriter{memSegments{l.segments}}, Records: l.records}, Fatal: func(error) {}})
+	require.ErrorContains(t, err, "input/output error")
+	for range 2 {
+		l, err = openMem(t, l.files())
+		require.NoError(t, err)
+		got, err := l.state()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.NoError(t, l.Close())
+	}
+	require.Contains(t, string(l.files()["raft/wal/segments"]), `"watermark":true`)
+}

@@ -40,8 +40,10 @@ func (l segmentList) content() (c listContent, err error) {
 }
 
 // CommitState implements types.MetaStore. The watermark must exist.
-func (l segmentList) CommitState(s types.PersistentState) error {
-	data, err := json.Marshal(listContent{s, true})
+func (l segmentList) CommitState(s types.PersistentState) error { return l.commit(s, true) }
+
+func (l segmentList) commit(s types.PersistentState, watermark bool) error {
+	data, err := json.Marshal(listContent{s, watermark})
 	if err != nil {
 		return err
 	}
