@@ -291,6 +291,18 @@ func TestAReservationOutlivesAPromotion(t *testing.T) {
 	b.requireCode(t, jobpb.Code_OK, opFinish(&jobpb.Ref{Seq: 1, Generation: 1}))
 }
 
+// What has arrived of a backup that was to replace the primary's state replaces no other.
+func TestAPromotionDropsWhatWasSentOfABackup(t *testing.T) {
+	primary, b := newStandby(t)
+	at := b.m.Standby().Index
+	entry := Entry{Index: at + 1, Term: 1, Data: encodeEntry(t, primary.now, opChunk(7, 0, []byte("a part")))}
+	b.requireCode(t, jobpb.Code_OK, followed("the primary", []Entry{entry}))
+	require.Equal(t, uint64(7), b.m.Upload())
+	b.own(t, opPromote())
+	require.Zero(t, b.m.Upload())
+	b.check()
+}
+
 func TestWhichStatesCannotBecomeAStandby(t *testing.T) {
 	old := newRig(t, Options{})
 	old.do(opSetCluster("the primary"))

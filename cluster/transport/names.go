@@ -11,6 +11,8 @@ import (
 const (
 	// nameTimeout bounds the lookup of a node's name when another address is known.
 	nameTimeout = 300 * time.Millisecond
+	// lastTimeout bounds the attempt to connect to the other address.
+	lastTimeout = 2 * time.Second
 	// maxKnown bounds the servers whose addresses are kept.
 	maxKnown = 1024
 )
@@ -45,7 +47,10 @@ func (l *lastAddresses) set(serverID, address string) {
 // was last.
 func (m *Mux) dialTCP(ctx context.Context, serverID, address string) (net.Conn, error) {
 	if last := m.last.of(serverID); last != "" && !m.resolves(ctx, address) {
-		address = last
+		// The name may only take long, and the server be elsewhere now.
+		if c, err := (&net.Dialer{Timeout: lastTimeout}).DialContext(ctx, "tcp", last); err == nil {
+			return c, nil
+		}
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
