@@ -41,6 +41,9 @@ func (s *Shard) Replace(ctx context.Context, state *fsm.Staged, room func(bytes 
 		err = errors.Join(err, from.Close())
 	}
 	if err = errors.Join(err, state.Abort()); err == nil {
+		err = room(size, true)
+	}
+	if err == nil {
 		err = s.machine.CheckUpload() // a state that cannot be read would stop all nodes
 	}
 	if err == nil {
