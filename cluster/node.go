@@ -241,6 +241,9 @@ func (n *Node) startRaft() error {
 		return err
 	}
 	n.loop = newLoopWatch(n.shard, n.trans.Receiving)
+	n.shard.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tarry_raft_silent_seconds", Help: "For how long Raft's main loop has not responded on this node; 0 while it does.",
+	}, func() float64 { return n.raftSilent().Seconds() }))
 	n.raftRuns.Store(true)
 	n.acks.Start(n.shard.raft)
 	return nil

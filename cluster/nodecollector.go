@@ -28,7 +28,6 @@ var nodeGauges = []gauge{
 	{"tarry_standby_connected", "1 while a node of the primary sends its log to this standby; only the leader has this metric."},
 	{"tarry_standby_lag_entries", "Entries of the primary's log that it had at the last contact and that are not here; only the leader has this metric."},
 	{"tarry_standby_lag_seconds", "For how long entries of the primary may be missing here; 0 unless this is a standby; only the leader has this metric."},
-	{"tarry_raft_silent_seconds", "For how long Raft's main loop has not responded on this node; 0 while it does."},
 	{"tarry_disk_free_bytes", "Free bytes of the disk of the data directory."},
 	{"tarry_disk_total_bytes", "Bytes of the disk of the data directory."},
 	{"tarry_disk_low_water_bytes", "Free bytes below which the disk counts as low."},
@@ -58,7 +57,6 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		set("tarry_cluster_failure_tolerance", float64(h.FailureTolerance))
 	}
 	c.collectStandby(set)
-	set("tarry_raft_silent_seconds", n.raftSilent().Seconds())
 	plain, secured := n.mux.Connections()
 	set("tarry_cluster_plain_connections", float64(plain))
 	set("tarry_cluster_tls_connections", float64(secured))

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +15,9 @@ func TestALoopThatHangsIsNamedWithItsCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		release := make(chan struct{})
-		probes := 0
+		var probes atomic.Int32
 		w := &loopWatch{
-			respond: func() { probes++; <-release }, busy: func() string { return "it takes over a state from the leader" },
+			respond: func() { probes.Add(1); <-release }, busy: func() string { return "it takes over a state from the leader" },
 			run: func(f func()) { go f() }, log: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		require.Empty(t, w.trouble(time.Now()))
@@ -29,12 +30,12 @@ func TestALoopThatHangsIsNamedWithItsCause(t *testing.T) {
 		}
 		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("main loop does not respond")), "logged once")
 		require.Contains(t, log.String(), "takes over a state")
-		require.Equal(t, 1, probes, "one at a time")
+		require.EqualValues(t, 1, probes.Load(), "one at a time")
 		close(release)
 		synctest.Wait()
 		require.Empty(t, w.trouble(time.Now()))
 		require.Contains(t, log.String(), "responds again")
 		synctest.Wait()
-		require.Equal(t, 2, probes)
+		require.EqualValues(t, 2, probes.Load())
 	})
 }
