@@ -107,7 +107,7 @@ check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vu
 	cd deploy/release && GOWORK=off go vet ./...
 	go vet -tags chaos,next $(ALL)
 	go tool staticcheck $(ALL)
-	CGO_ENABLED=1 go test -race -short -timeout 10m -skip '$(RACE_SKIP)' $(RACE)
+	CGO_ENABLED=1 go test -race -short -timeout 15m -skip '$(RACE_SKIP)' $(RACE)
 	.ci/vulncheck
 
 vulncheck: ## govulncheck: known vulnerabilities in what the code uses (VULNDB= names another database, VULNCHECK=required fails without one)
