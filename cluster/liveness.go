@@ -20,7 +20,7 @@ type liveness struct {
 	applied    func() uint64                    // index
 	reached    func(index uint64) (bool, error) // whether all up to index is applied that ever is
 	state      func() error                     // reads from the state
-	run        func(func())                     // starts a goroutine that the shard waits for
+	run        func(func()) bool                // Shard.spawn
 
 	mu      sync.Mutex
 	pending chan struct{} // closed when the check in flight ends; nil: none
@@ -39,14 +39,17 @@ func (l *liveness) check(ctx context.Context) error {
 	done := l.pending
 	if done == nil {
 		done = make(chan struct{})
-		l.pending = done
-		l.run(func() {
+		if !l.run(func() {
 			err := l.look()
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.last, l.pending = err, nil
 			close(done)
-		})
+		}) {
+			l.mu.Unlock()
+			return errors.New("the node stops")
+		}
+		l.pending = done
 	}
 	l.mu.Unlock()
 	select {
@@ -91,7 +94,7 @@ func newLiveness(s *Shard) *liveness {
 			_, err = v.Totals()
 			return err
 		},
-		run: s.work.Go,
+		run: s.spawn,
 	}
 }
 

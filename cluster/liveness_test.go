@@ -25,7 +25,7 @@ func aliveShard(t *testing.T) *liveness {
 		applied:    func() uint64 { return 7 },
 		reached:    func(uint64) (bool, error) { return true, nil },
 		state:      func() error { return nil },
-		run:        work.Go,
+		run:        func(f func()) bool { work.Go(f); return true },
 	}
 }
 
@@ -34,6 +34,33 @@ func TestAShardThatRespondsIsAlive(t *testing.T) {
 	for range 3 {
 		require.NoError(t, l.check(t.Context()))
 	}
+}
+
+// The race detector finds a goroutine that begins while the node waits for the last one.
+func TestAProbeBesideAStopIsWaitedForOrDoesNotBegin(t *testing.T) {
+	c := newTestCluster(t, 1)
+	c.leader()
+	n := c.nodes[0]
+	var probes sync.WaitGroup
+	stopped := make(chan struct{})
+	for range 4 {
+		probes.Go(func() {
+			for {
+				select {
+				case <-stopped:
+					return
+				default:
+					_ = n.raftSilent()
+					_ = n.shard.liveness.check(t.Context())
+				}
+			}
+		})
+	}
+	c.stop(0)
+	close(stopped)
+	probes.Wait()
+	require.ErrorContains(t, n.shard.liveness.check(t.Context()), "the node stops")
+	require.False(t, n.shard.spawn(func() { t.Error("it ran") }))
 }
 
 func TestAStateThatCannotBeReadIsNoResponse(t *testing.T) {

@@ -15,9 +15,9 @@ const loopLimit = 5 * time.Second
 // else shows it. There is one probe at a time, and none unless somebody asks: the leader does
 // every few seconds.
 type loopWatch struct {
-	respond func()        // returns once the loop has handled it
-	busy    func() string // what the loop may be busy with; empty: not known
-	run     func(func())  // starts a goroutine that the shard waits for
+	respond func()            // returns once the loop has handled it
+	busy    func() string     // what the loop may be busy with; empty: not known
+	run     func(func()) bool // Shard.spawn
 	log     *slog.Logger
 
 	mu     sync.Mutex
@@ -30,8 +30,10 @@ func (w *loopWatch) silent(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.since.IsZero() {
+		if !w.run(w.probe) {
+			return 0
+		}
 		w.since = now
-		w.run(w.probe)
 	}
 	return now.Sub(w.since)
 }
@@ -78,7 +80,7 @@ func newLoopWatch(s *Shard, receiving func() bool) *loopWatch {
 			}
 			return ""
 		},
-		run: s.work.Go, log: s.log,
+		run: s.spawn, log: s.log,
 	}
 }
 

@@ -18,7 +18,7 @@ func TestALoopThatHangsIsNamedWithItsCause(t *testing.T) {
 		var probes atomic.Int32
 		w := &loopWatch{
 			respond: func() { probes.Add(1); <-release }, busy: func() string { return "it takes over a state from the leader" },
-			run: func(f func()) { go f() }, log: slog.New(slog.NewTextHandler(&log, nil)),
+			run: func(f func()) bool { go f(); return true }, log: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		require.Empty(t, w.trouble(time.Now()))
 		time.Sleep(loopLimit)

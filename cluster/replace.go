@@ -50,7 +50,7 @@ func (s *Shard) Replace(ctx context.Context, state *fsm.Staged, room func(bytes 
 		err = room(size, true)
 	}
 	if err != nil {
-		s.work.Go(func() { s.dropUpload(s.ctx, op.Upload) })
+		s.dropUploadLater(op.Upload)
 		return notReplaced(err)
 	}
 	r, err := s.commitAlone(ctx, &jobpb.Op{Kind: &jobpb.Op_ReplaceState{ReplaceState: op}})
@@ -58,7 +58,7 @@ func (s *Shard) Replace(ctx context.Context, state *fsm.Staged, room func(bytes 
 		err = job.ResultError(r)
 	}
 	if err != nil {
-		s.work.Go(func() { s.dropUpload(s.ctx, op.Upload) })
+		s.dropUploadLater(op.Upload)
 	}
 	if job.CodeOf(err) == job.CodeUnknown {
 		return job.Unknown("leadership was lost while the state was replaced: the whole cluster has either the state of the backup or its state before, \"tarry cluster events\" and the counts show which: %w", err)
@@ -110,6 +110,11 @@ func (s *Shard) commitOne(ctx context.Context, op *jobpb.Op) error {
 		return err
 	}
 	return job.ResultError(r)
+}
+
+// dropUploadLater does so in the background.
+func (s *Shard) dropUploadLater(upload uint64) {
+	s.spawn(func() { s.dropUpload(s.ctx, upload) })
 }
 
 // dropUpload removes what was sent of a state and will not replace this one. If it fails, the next

@@ -80,7 +80,8 @@ type Shard struct {
 
 	ctx    context.Context // ends when the shard stops
 	cancel context.CancelFunc
-	work   sync.WaitGroup // goroutines that end with ctx
+	work   sync.WaitGroup // goroutines that end with ctx; only they may add to it, others call spawn
+	ending sync.Mutex     // held while ctx ends, and by spawn
 }
 
 // openShard opens the stores of a shard and reads them. It writes nothing: start does.
@@ -154,10 +155,24 @@ func (s *Shard) start(t raft.Transport) error {
 	return nil
 }
 
+// spawn runs f in a goroutine that stop waits for. It returns false if the shard stops: f is not
+// executed then.
+func (s *Shard) spawn(f func()) bool {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	s.work.Go(f)
+	return true
+}
+
 // stop stops the shard. Waiters end, operations in flight get their outcomes, Raft
 // stops, and the stores close. It blocks.
 func (s *Shard) stop() error {
+	s.ending.Lock()
 	s.cancel()
+	s.ending.Unlock()
 	s.waits.Close()
 	// Raft is the last. While it runs it completes every future; without a quorum when
 	// its leader lease ends. Futures that are pending when it shuts down never complete.

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -29,39 +30,72 @@ func (m memFiles) clone() memFiles {
 	return c
 }
 
-// memSegments is a types.VFS of them.
-type memSegments struct{ files memFiles }
-
-func (m memSegments) ListDir(string) ([]string, error) { return slices.Sorted(maps.Keys(m.files)), nil }
-
-func (m memSegments) Create(_, name string, size uint64) (types.WritableFile, error) {
-	m.files[name] = make([]byte, size)
-	return memFile{m.files, name}, nil
+// lastSegment returns the name of the newest segment.
+func lastSegment(files memFiles) string {
+	last := ""
+	for name := range files {
+		if strings.HasSuffix(name, ".wal") {
+			last = max(last, name)
+		}
+	}
+	return last
 }
 
-func (m memSegments) Delete(_, name string) error {
+// memSegments is a types.VFS of them. raft-wal also uses it in the background.
+type memSegments struct {
+	mu    sync.Mutex
+	files memFiles
+}
+
+// now returns what the files hold.
+func (m *memSegments) now() memFiles {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files.clone()
+}
+
+func (m *memSegments) ListDir(string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.files)), nil
+}
+
+func (m *memSegments) Create(_, name string, size uint64) (types.WritableFile, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[name] = make([]byte, size)
+	return memFile{m, name}, nil
+}
+
+func (m *memSegments) Delete(_, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	delete(m.files, name)
 	return nil
 }
 
-func (m memSegments) OpenReader(dir, name string) (types.ReadableFile, error) {
+func (m *memSegments) OpenReader(dir, name string) (types.ReadableFile, error) {
 	return m.OpenWriter(dir, name)
 }
 
-func (m memSegments) OpenWriter(_, name string) (types.WritableFile, error) {
+func (m *memSegments) OpenWriter(_, name string) (types.WritableFile, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if _, ok := m.files[name]; !ok {
 		return nil, fs.ErrNotExist
 	}
-	return memFile{m.files, name}, nil
+	return memFile{m, name}, nil
 }
 
 type memFile struct {
-	files memFiles
-	name  string
+	of   *memSegments
+	name string
 }
 
 func (f memFile) ReadAt(p []byte, at int64) (int, error) {
-	data := f.files[f.name]
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	data := f.of.files[f.name]
 	n := copy(p, data[min(at, int64(len(data))):])
 	if n < len(p) {
 		return n, io.EOF
@@ -70,10 +104,12 @@ func (f memFile) ReadAt(p []byte, at int64) (int, error) {
 }
 
 func (f memFile) WriteAt(p []byte, at int64) (int, error) {
-	data := f.files[f.name]
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	data := f.of.files[f.name]
 	if more := at + int64(len(p)) - int64(len(data)); more > 0 {
 		data = append(data, make([]byte, more)...)
-		f.files[f.name] = data
+		f.of.files[f.name] = data
 	}
 	return copy(data[at:], p), nil
 }
@@ -85,30 +121,30 @@ func (memFile) Close() error { return nil }
 type memLog struct {
 	*Stores
 	t        *testing.T
-	segments memFiles
+	segments *memSegments
 	records  vfs.FS
 }
 
 const memSegmentBytes = 2 << 10
 
 func openMem(t *testing.T, files memFiles) (*memLog, error) {
-	l := &memLog{t: t, segments: memFiles{}, records: vfs.NewMem()}
+	l := &memLog{t: t, segments: &memSegments{files: memFiles{}}, records: vfs.NewMem()}
 	require.NoError(t, l.records.MkdirAll("raft/wal", 0o700))
 	for name, data := range files {
 		if strings.HasSuffix(name, ".wal") {
-			l.segments[name] = data
+			l.segments.files[name] = data
 			continue
 		}
 		put(t, l.records, name, data)
 	}
 	var err error
-	l.Stores, err = Open("raft", Options{SegmentBytes: memSegmentBytes, Disk: &Disk{Segments: memSegments{l.segments}, Records: l.records}, Fatal: func(error) {}})
+	l.Stores, err = Open("raft", Options{SegmentBytes: memSegmentBytes, Disk: &Disk{Segments: l.segments, Records: l.records}, Fatal: func(error) {}})
 	return l, err
 }
 
 // files returns what a process that was killed now leaves.
 func (l *memLog) files() memFiles {
-	files := l.segments.clone()
+	files := l.segments.now()
 	for _, name := range []string{"raft/votes", "raft/wal/segments", "raft/wal/watermark"} {
 		if _, err := l.records.Stat(name); err == nil {
 			files[name] = contentOf(l.t, l.records, name)
@@ -178,13 +214,13 @@ func usedMemLog(t *testing.T) (now, before memFiles, name string, from, to int64
 	l.append(51, 51, 3, 40)
 	l.append(52, 55, 3, 30)
 	before = l.files()
-	name = slices.Max(slices.Collect(maps.Keys(l.segments)))
-	from = int64(usedOf(l.segments[name])+7) / 8 * 8
+	name = lastSegment(before)
+	from = int64(usedOf(before[name])+7) / 8 * 8
 	l.append(56, 58, 3, 30)
 	now = l.files()
-	require.Equal(t, name, slices.Max(slices.Collect(maps.Keys(l.segments))))
-	to = int64(usedOf(l.segments[name])+7) / 8 * 8
-	require.Len(t, l.segments, 3)
+	require.Equal(t, name, lastSegment(now))
+	to = int64(usedOf(now[name])+7) / 8 * 8
+	require.Len(t, l.segments.now(), 3)
 	require.NoError(t, l.Close())
 	return now, before, name, from, to
 }
@@ -296,12 +332,7 @@ func TestATornAppendIsCutOff(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, l.Close())
 
-			last := ""
-			for name := range before {
-				if strings.HasSuffix(name, ".wal") {
-					last = name
-				}
-			}
+			last := lastSegment(before)
 			from, to := (usedOf(before[last])+7)/8*8, usedOf(after[last])
 			check := func(what string, file []byte) {
 				files := before.clone()
@@ -315,7 +346,7 @@ func TestATornAppendIsCutOff(t *testing.T) {
 					return
 				}
 				require.Equal(t, want, got, what)
-				require.LessOrEqual(t, usedOf(torn.segments[last]), from, what)
+				require.LessOrEqual(t, usedOf(torn.segments.now()[last]), from, what)
 				torn.append(next, next, 3, 20)
 				require.NoError(t, torn.Close())
 				got, err = stateOf(t, torn.files())
@@ -389,12 +420,7 @@ func TestASegmentWithoutAnAppendMayBeMissing(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	files := l.files()
-	last := ""
-	for name := range files {
-		if strings.HasSuffix(name, ".wal") {
-			last = max(last, name)
-		}
-	}
+	last := lastSegment(files)
 	require.Zero(t, usedOf(files[last]))
 	for _, damage := range []func(memFiles){func(f memFiles) { delete(f, last) }, func(f memFiles) { f[last] = nil }, func(memFiles) {}} {
 		changed := files.clone()
@@ -473,7 +499,7 @@ func TestAWatermarkDoesNotCountAfterAReleaseThatDoesNotWriteIt(t *testing.T) {
 }
 
 // failingWriter cannot open the last segment to write, as a disk with an error.
-type failingWriter struct{ memSegments }
+type failingWriter struct{ *memSegments }
 
 func (failingWriter) OpenWriter(_, name string) (types.WritableFile, error) {
 	return nil, errors.New("input/output error")
@@ -491,14 +517,14 @@ func TestRestsOfAnEarlierReleaseAreNoDamageAfterAStartThatFailed(t *testing.T) {
 	want, err := stateOf(t, now.clone())
 	require.NoError(t, err)
 	copy(now[name][to+16:], now[name][from+8:from+40]) // of an append that was longer
-	l := &memLog{t: t, segments: now.clone(), records: vfs.NewMem()}
+	l := &memLog{t: t, segments: &memSegments{files: now.clone()}, records: vfs.NewMem()}
 	require.NoError(t, l.records.MkdirAll("raft/wal", 0o700))
 	for name, data := range now {
 		if !strings.HasSuffix(name, ".wal") {
 			put(t, l.records, name, data)
 		}
 	}
-	_, err = Open("raft", Options{SegmentBytes: memSegmentBytes, Disk: &Disk{Segments: failingWriter{memSegments{l.segments}}, Records: l.records}, Fatal: func(error) {}})
+	_, err = Open("raft", Options{SegmentBytes: memSegmentBytes, Disk: &Disk{Segments: failingWriter{l.segments}, Records: l.records}, Fatal: func(error) {}})
 	require.ErrorContains(t, err, "input/output error")
 	for range 2 {
 		l, err = openMem(t, l.files())

@@ -99,8 +99,13 @@ func TestAStoreWithoutItsMarkerIsRefused(t *testing.T) {
 func TestATableWithADamagedEndIsReportedAsDamage(t *testing.T) {
 	fsys := vfs.NewMem()
 	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
-	var damage error
-	o := Options{FS: fsys, OnFatal: func(err error) { damage = err }}
+	damage := make(chan error, 1) // the first; Pebble also reads in the background
+	o := Options{FS: fsys, OnFatal: func(err error) {
+		select {
+		case damage <- err:
+		default:
+		}
+	}}
 	db, err := open(o)
 	require.NoError(t, err)
 	require.NoError(t, db.Set([]byte("a"), []byte("x"), pebble.NoSync))
@@ -117,14 +122,15 @@ func TestATableWithADamagedEndIsReportedAsDamage(t *testing.T) {
 		bad := slices.Clone(whole)
 		bad[len(bad)-1-i/8] ^= 1 << (i % 8)
 		write(t, fsys, table, bad)
-		damage = nil
 		db, err := open(o)
 		require.NoError(t, err)
 		_, _, err = db.Get([]byte("a"))
 		require.True(t, Damaged(err), "%v", err)
 		require.NoError(t, db.Close())
-		require.True(t, Damaged(damage), "%v", damage)
-		require.Contains(t, damage.Error(), names[at])
+		require.Len(t, damage, 1)
+		reported := <-damage
+		require.True(t, Damaged(reported), "%v", reported)
+		require.Contains(t, reported.Error(), names[at])
 		err = d.Inspect(testDir, func(db *pebble.DB) error {
 			_, _, err := db.Get([]byte("a"))
 			return err
