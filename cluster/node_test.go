@@ -94,7 +94,8 @@ func newTunedCluster(t testing.TB, n int, tune func(i int, cfg *Config)) *testCl
 	for i := range n {
 		c.start(i)
 	}
-	electing.Go(func() { firstElection(ctx, slices.Clone(c.nodes)) })
+	nodes := slices.Clone(c.nodes) // before a test stops one
+	electing.Go(func() { firstElection(ctx, nodes) })
 	return c
 }
 
