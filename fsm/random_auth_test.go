@@ -26,6 +26,9 @@ func TestEnforcingIsLeavingOutWhatIsDenied(t *testing.T) {
 		enforces: newRig(t, Options{}), open: newRig(t, Options{}),
 	}
 	require.Equal(t, []jobpb.Code{jobpb.Code_OK, jobpb.Code_OK}, codesOf(s.enforces.do(opPutToken("root", "*=admin"), opSetAuth(authEnforce, ""))))
+	for _, r := range []*rig{s.enforces, s.open} {
+		require.Equal(t, jobpb.Code_OK, r.one(opRaise(entryVersion)).Code)
+	}
 	denied := 0
 	for range 1500 {
 		s.enforces.now += s.random.Int64N(3)
@@ -125,7 +128,7 @@ func (s *authSimulation) allows(token string, op *jobpb.Op) bool {
 		old := s.find(byID(k.Add.Id))
 		verb := "read" // to learn of the job
 		if k.Add.IfExists >= jobpb.IfExists_IF_EXISTS_REPLACE {
-			verb = "add"
+			verb = "manage"
 		}
 		return may("add", k.Add.Topic) && (old == nil || old.Topic == k.Add.Topic || may(verb, old.Topic))
 	case *jobpb.Op_Reserve:

@@ -59,10 +59,8 @@ var rights = map[string]right{
 		return x.mayUseSchedule(op.GetDeleteSchedule().GetName(), auth.Manage, r)
 	}},
 	"fire_schedule": {
-		ofNode: func(op *jobpb.Op) bool { return !op.GetFireSchedule().GetNow() },
-		onTopics: func(x *tx, op *jobpb.Op, r *jobpb.Result) (bool, error) {
-			return x.mayUseSchedule(op.GetFireSchedule().GetName(), auth.Manage|auth.Add, r)
-		},
+		ofNode:   func(op *jobpb.Op) bool { return !op.GetFireSchedule().GetNow() },
+		onTopics: (*tx).mayFireSchedule,
 	},
 	"put_token":      {admin: true},
 	"delete_token":   {admin: true},
@@ -272,9 +270,14 @@ func (x *tx) mayFindID(op *jobpb.Add, t *topic, r *jobpb.Result) bool {
 	return x.mayMeet(auth.Read, op, t, r)
 }
 
-// mayReplace reports whether the add of the caller may replace or postpone a job of t.
+// mayReplace reports whether the add of the caller may replace or postpone a job of t. Who may
+// add to two topics may not by that take jobs out of either.
 func (x *tx) mayReplace(op *jobpb.Add, t *topic, r *jobpb.Result) bool {
-	return x.mayMeet(auth.Add, op, t, r)
+	verb := auth.Manage
+	if x.m.meta.version < entryVersion {
+		verb = auth.Add
+	}
+	return x.mayMeet(verb, op, t, r)
 }
 
 // mayMeet reports whether the add of the caller has a right on the topic of the job with its
@@ -300,16 +303,32 @@ func onTopic(verbs auth.Verbs, topic func(*jobpb.Op) string) func(*tx, *jobpb.Op
 	return func(x *tx, op *jobpb.Op, r *jobpb.Result) (bool, error) { return x.may(verbs, topic(op), r), nil }
 }
 
-// addVerbs returns what an add needs. A push_url is a way out of the network.
-func addVerbs(op *jobpb.Add) auth.Verbs {
-	if op.GetOptions().GetPushUrl() != "" {
+// entryVerbs returns what it takes to bring a job into a topic, in whichever way it enters. A
+// push_url is a way out of the network, and what is posted there is signed with the topic's
+// secret.
+func entryVerbs(pushURL bool) auth.Verbs {
+	if pushURL {
 		return auth.Add | auth.Push
 	}
 	return auth.Add
 }
 
+func addVerbs(op *jobpb.Add) auth.Verbs { return entryVerbs(op.GetOptions().GetPushUrl() != "") }
+
 func (x *tx) mayAdd(op *jobpb.Add, r *jobpb.Result) bool {
 	return x.may(addVerbs(op), op.Topic, r) && x.mayUseID(op.Id, op.Topic, r)
+}
+
+// entryVersion is the cluster version from which on a move, a kick and a run that is started
+// by hand need what an add of the job needs, and a replacement in another topic what a delete
+// needs. Before, they need the verb add alone, because nodes of a release that decides so
+// apply the same log.
+const entryVersion = 2
+
+// mayEnter reports whether the caller may let jobs that an operation finds enter a topic:
+// such with a push_url, if pushURL. If not, it refuses the operation.
+func (x *tx) mayEnter(topic string, pushURL bool, r *jobpb.Result) bool {
+	return x.caller == nil || !pushURL || x.m.meta.version < entryVersion || x.may(entryVerbs(pushURL), topic, r)
 }
 
 // mayUseID refuses an id that does not begin with the prefix of the caller's token.
@@ -356,9 +375,10 @@ func (x *tx) mayUpdate(op *jobpb.Op, _ *jobpb.Result) (bool, error) {
 	return true, nil
 }
 
-// mayAddTo needs the verb add on the topic that jobs go to; empty: they stay.
+// mayAddTo needs the verb add on the topic that jobs go to; empty: they stay. What the jobs
+// need beyond that is decided when they are found (checkTarget).
 func (x *tx) mayAddTo(topic string, r *jobpb.Result) bool {
-	return topic == "" || x.may(auth.Add, topic, r)
+	return topic == "" || x.may(entryVerbs(false), topic, r)
 }
 
 func (x *tx) mayKick(op *jobpb.Op, r *jobpb.Result) (bool, error) {
@@ -407,6 +427,10 @@ func (x *tx) mayUseSchedule(name string, verbs auth.Verbs, r *jobpb.Result) (boo
 	if s == nil || err != nil {
 		return err == nil, err // the operation itself refuses what does not exist
 	}
+	return x.mayUse(s, verbs, r)
+}
+
+func (x *tx) mayUse(s *schedule, verbs auth.Verbs, r *jobpb.Result) (bool, error) {
 	topic := s.def.GetJob().GetTopic()
 	missing, why := x.caller.lacks(verbs, topic)
 	switch {
@@ -416,7 +440,20 @@ func (x *tx) mayUseSchedule(name string, verbs auth.Verbs, r *jobpb.Result) (boo
 		x.forbid(missing, topic, why, r)
 		return false, nil
 	}
-	return false, x.refuseSchedule(name, r)
+	return false, x.refuseSchedule(s.name, r)
+}
+
+// mayFireSchedule also needs what an add of the run's job needs.
+func (x *tx) mayFireSchedule(op *jobpb.Op, r *jobpb.Result) (bool, error) {
+	s, err := x.schedule(op.GetFireSchedule().GetName())
+	if s == nil || err != nil {
+		return err == nil, err // the operation itself refuses what does not exist
+	}
+	verbs := auth.Manage | auth.Add
+	if x.m.meta.version >= entryVersion {
+		verbs |= addVerbs(s.def.GetJob())
+	}
+	return x.mayUse(s, verbs, r)
 }
 
 // reserveAhead does a Reserve of an AdvanceAt, if its principal may.

@@ -41,7 +41,7 @@ func rightCases() []rightCase {
 	return []rightCase{
 		{opAdd(&jobpb.Add{Topic: "a.x"}), from(auth.Add)},
 		{opAdd(&jobpb.Add{Topic: "pushed", Options: pushed}), needs{"pushed": auth.Add | auth.Push}},
-		{opAdd(&jobpb.Add{Topic: "b.x", Id: "a-job", IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}), needs{"a.x": auth.Add, "b.x": auth.Add}},
+		{opAdd(&jobpb.Add{Topic: "b.x", Id: "a-job", IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}), needs{"a.x": auth.Manage, "b.x": auth.Add}},
 		{opAdd(&jobpb.Add{Topic: "a.x", Id: "a-job", DelayMs: 5, IfExists: jobpb.IfExists_IF_EXISTS_POSTPONE}), from(auth.Add)},
 		{opAdd(&jobpb.Add{Topic: "b.x", Id: "a-job", IfExists: jobpb.IfExists_IF_EXISTS_KEEP}), needs{"a.x": auth.Read, "b.x": auth.Add}},
 		{opAtomicAdd(&jobpb.AtomicAdd{Adds: []*jobpb.Add{{Topic: "a.x", TtrMs: 1}, {Topic: "b.x", TtrMs: 1}}}), both(auth.Add)},
@@ -157,6 +157,7 @@ func newAuthRig(t *testing.T, mode jobpb.AuthMode) *rig {
 	r := newRig(t, Options{})
 	push := &jobpb.PushTarget{Url: "https://a.example/", Secret: "0123456789abcdef", JobUrls: true}
 	for _, res := range r.do(
+		opRaise(entryVersion),
 		opAdd(&jobpb.Add{Topic: "a.x"}), opAdd(&jobpb.Add{Topic: "a.x"}), opAdd(&jobpb.Add{Topic: "a.x"}),
 		opSettings(&jobpb.SetTopic{Topic: "pushed", Settings: &jobpb.TopicSettings{Push: push}}), opAdd(&jobpb.Add{Topic: "pushed"}),
 		opDelete(bySeq(1)), opReserve(2, "a.x"), opBury(&jobpb.Bury{Ref: bySeq(3)}),
@@ -406,6 +407,93 @@ func TestARevocationCountsAtOnce(t *testing.T) {
 	require.Equal(t, []jobpb.Code{
 		jobpb.Code_FORBIDDEN, jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_FORBIDDEN, jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_FORBIDDEN,
 	}, codesOf(res))
+}
+
+// A replacement that takes the job out of another topic needs there what a delete needs.
+func TestAReplacementReachesNoOtherTopicWithAddAlone(t *testing.T) {
+	replace := func(topic string) *jobpb.Op {
+		return of("adder", opAdd(&jobpb.Add{Topic: topic, Id: "a-job", TtrMs: 1, IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}))
+	}
+	r := newAuthRig(t, authEnforce)
+	r.do(opPutToken("adder", "a.* b.*=add"), opPutToken("manager", "a.*=add,manage;b.*=add"))
+	hidden := r.one(replace("b.x"))
+	require.Equal(t, jobpb.Code_ID_CONFLICT, hidden.Code)
+	require.Equal(t, `id "a-job" is taken`, hidden.Message)
+	require.Equal(t, jobpb.Code_OK, r.one(replace("a.x")).Code, "within the topic the verb add is enough")
+	res := r.one(of("manager", replace("b.x")))
+	require.Equal(t, jobpb.Code_OK, res.Code, res.Message)
+	require.True(t, res.Replaced)
+
+	old := newRig(t, Options{})
+	res = old.do(opAdd(&jobpb.Add{Topic: "a.x", Id: "a-job"}), opPutToken("root", "*=admin"), opSetAuth(authEnforce, ""), opPutToken("adder", "a.* b.*=add"), replace("b.x"))[4]
+	require.Equal(t, jobpb.Code_OK, res.Code, "before the cluster version that decides so: %s", res.Message)
+}
+
+// Whichever way a job with a push_url enters a topic, its principal needs there what an add of
+// that job needs: it is posted with the topic's secret.
+func TestEveryWayIntoATopicNeedsWhatAnAddNeeds(t *testing.T) {
+	pushed := &jobpb.JobOptions{PushUrl: "https://c.example/"}
+	add := &jobpb.Add{Topic: "theirs", TtrMs: 1, Options: pushed}
+	schedule := &jobpb.Schedule{Spec: "@daily", Zone: "UTC", MissedAfterMs: 1, Job: add}
+	kickTo := func(max, rateMilli uint32) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: "mine", Max: max, ToTopic: "theirs", RateMilli: rateMilli, Sweep: &jobpb.Sweep{Scan: 10}}}}
+	}
+	const reserved, delayed, dead = 1, 2, 3
+	ways := []struct {
+		name string
+		op   *jobpb.Op
+		late bool // decided so from entryVersion on
+	}{
+		{"add", opAdd(add), false},
+		{"replace", opAdd(&jobpb.Add{Topic: "theirs", Id: "own", TtrMs: 1, Options: pushed, IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}), false},
+		{"adds together", opAtomicAdd(&jobpb.AtomicAdd{Adds: []*jobpb.Add{add}}), false},
+		{"then", opAtomicAdd(&jobpb.AtomicAdd{Finish: &jobpb.Finish{Ref: fenced(reserved, 1)}, Adds: []*jobpb.Add{add}}), false},
+		{"import", opImport(&jobpb.Add{Topic: "theirs", DueMs: 1, Options: pushed}), false},
+		{"schedule", opPut("new", schedule), false},
+		{"a run by hand", opFire(&jobpb.FireSchedule{Name: "s", Now: true, Runs: []*jobpb.ScheduledRun{{}}}), true},
+		{"move of a reserved job", opMove(&jobpb.MoveJobs{Ref: bySeq(reserved), To: "theirs"}), true},
+		{"move of a dead job", opMove(&jobpb.MoveJobs{Ref: byID("own"), To: "theirs"}), true},
+		{"move of all jobs", opMove(&jobpb.MoveJobs{Topic: "mine", To: "theirs", Max: 100}), true},
+		{"move of a part", opMove(&jobpb.MoveJobs{Topic: "mine", To: "theirs", Max: 1, States: []jobpb.State{jobpb.State_STATE_DEAD}}), true},
+		{"kick of a delayed job", &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: bySeq(delayed), ToTopic: "theirs"}}}, true},
+		{"kick of a dead job", &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: bySeq(dead), ToTopic: "theirs"}}}, true},
+		{"kick of a topic", kickTo(1, 0), true},
+		{"kick of a topic at a rate", kickTo(1, 1000), true},
+	}
+	for _, version := range []uint32{1, entryVersion} {
+		for _, way := range ways {
+			t.Run(fmt.Sprintf("version %d, %s", version, way.name), func(t *testing.T) {
+				r := newRig(t, Options{})
+				push := &jobpb.PushTarget{Url: "https://a.example/", Secret: "0123456789abcdef", JobUrls: true}
+				for _, res := range r.do(
+					opRaise(version),
+					opSettings(&jobpb.SetTopic{Topic: "mine", Settings: &jobpb.TopicSettings{Push: push}}),
+					opSettings(&jobpb.SetTopic{Topic: "theirs", Settings: &jobpb.TopicSettings{Push: push}}),
+					opAdd(&jobpb.Add{Topic: "mine", TtrMs: 1000, Options: pushed}), opReserve(1, "mine"),
+					opAdd(&jobpb.Add{Topic: "mine", TtrMs: 1000, DelayMs: 1000, Options: pushed}),
+					opAdd(&jobpb.Add{Topic: "mine", Id: "own", TtrMs: 1000, Options: pushed}), opReserve(1, "mine"), opBury(&jobpb.Bury{Ref: byID("own")}),
+					opPut("s", schedule), opSetAuth(authOff, ""), opPutToken("root", "*=admin"), opSetAuth(authEnforce, ""),
+					opPutToken("without", "mine=add,consume,read,manage,push;theirs=add,consume,read,manage"),
+					opPutToken("with", "mine=add,consume,read,manage,push;theirs=add,consume,read,manage,push"),
+				) {
+					require.Equal(t, jobpb.Code_OK, res.Code, res.Message)
+				}
+				if way.late && version < entryVersion {
+					require.Equal(t, jobpb.Code_OK, r.one(of("without", way.op)).Code)
+					return
+				}
+				before := r.digest()
+				res := r.one(of("without", way.op))
+				require.Equal(t, jobpb.Code_FORBIDDEN, res.Code)
+				require.Equal(t, uint32(auth.Push), res.Details.GetDenied().GetVerbs())
+				require.Equal(t, "theirs", res.Details.GetDenied().GetTopic())
+				require.Equal(t, before, r.digest())
+				res = r.one(of("with", way.op))
+				require.Equal(t, jobpb.Code_OK, res.Code, res.Message)
+				require.NotEqual(t, before, r.digest())
+			})
+		}
+	}
 }
 
 // A token ends by the clock of the entries.

@@ -27,11 +27,14 @@ func checkPushURL(topic string, s *jobpb.TopicSettings, url string) error {
 }
 
 // checkTarget refuses to move a job of t to the topic of that name if it may not come into
-// it.
+// it, or the caller may not bring it there.
 func (x *tx) checkTarget(t *topic, name string, rec *record, r *jobpb.Result) (ok bool, err error) {
 	s := x.settingsOf(name, x.m.topics[name])
 	if t.name == name || s.GetPush() == nil && !rec.spec.hasPushURL() {
 		return true, nil
+	}
+	if !x.mayEnter(name, rec.spec.hasPushURL(), r) {
+		return false, nil
 	}
 	options, err := rec.spec.decodeOptions()
 	if err != nil {
@@ -44,11 +47,13 @@ func (x *tx) checkTarget(t *topic, name string, rec *record, r *jobpb.Result) (o
 }
 
 // checkTargetOfAll refuses to move several jobs of t to the topic of that name if any job
-// of t may not come into it. It reads no job.
+// of t may not come into it, or the caller may not bring it there. It reads no job.
 func (x *tx) checkTargetOfAll(t *topic, name string, r *jobpb.Result) (ok bool) {
 	push := x.settingsOf(name, x.m.topics[name]).GetPush()
 	switch live := t.jobs() - t.counts[listEnded]; {
 	case t.name == name:
+	case !x.mayEnter(name, t.pushURLs > 0, r):
+		return false
 	case t.pushURLs > 0 && !push.GetJobUrls():
 		_ = x.refuseInvalid(job.Invalid("push_url", "is not permitted in topic %.40q, which has no push with job_urls; jobs of topic %.40q that have one: %d", name, t.name, t.pushURLs), r)
 		return false
