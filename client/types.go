@@ -30,7 +30,7 @@ type Add struct {
 	// means the topic's setting, or 16 if there is none.
 	MaxAttempts *uint32
 	// Backoff is how long the job waits after a failed attempt; nil means the topic's
-	// setting, or no wait if there is none.
+	// setting, or if there is none 1 s after the first release, doubling up to an hour.
 	Backoff *Backoff
 	// Headers are returned with each reservation: up to 64 names and 8 KiB. The names
 	// traceparent and tracestate are those of the job's trace (docs/tracing.md).
@@ -149,10 +149,8 @@ func (r *Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
 
 // Release has the options for releasing a job.
 type Release struct {
-	// Delay until it is due again; 0: by its backoff, or without one at once, at its old
-	// position.
-	Delay    time.Duration
-	AtOnce   bool    // ignores its backoff
+	Delay    time.Duration // until it is due again; 0: by its backoff
+	AtOnce   bool          // ready again now, at its old position
 	Priority *uint32 // nil: as before
 	Reason   string  // kept with the job
 }

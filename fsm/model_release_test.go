@@ -35,7 +35,10 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 		j.Releases++
 	}
 	if op.Backoff && delay == 0 && !last && !op.Undelivered {
-		delay = m.backoff(j)
+		delay = m.backoff(j, m.version >= 2)
+		if j.Options.GetBackoff() == nil && m.settings[j.Topic].GetBackoff() == nil { // all others have no jitter
+			delay -= delay / 5 * int64(mix(op.Entropy^j.Seq)>>48) >> 16
+		}
 	}
 	j.DelayMs = delay
 	j.Reason = cmp.Or(op.Reason, j.Reason)

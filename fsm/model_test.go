@@ -617,7 +617,7 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 		m.note(j, jobpb.Event_TIMED_OUT, j.Attempts, "")
 		return
 	}
-	if wait := m.backoff(j); wait > 0 {
+	if wait := m.backoff(j, false); wait > 0 {
 		j.State, j.DelayMs, j.DueMs = jobpb.State_STATE_DELAYED, wait, m.clock+wait
 	} else {
 		m.makeReady(j)
@@ -632,12 +632,14 @@ func badOptions(e *jobpb.JobOptions) bool {
 }
 
 // backoff returns a job's wait after a failed attempt, without jitter.
-func (m *model) backoff(j *modelJob) int64 {
+func (m *model) backoff(j *modelJob, byDefault bool) int64 {
 	b := j.Options.GetBackoff()
 	if b == nil {
 		b = m.settings[j.Topic].GetBackoff()
 	}
 	switch n := int(j.Attempts); {
+	case b == nil && byDefault:
+		return min(int64(1000)<<min(max(n, 1)-1, 12), 3600_000)
 	case b == nil:
 		return 0
 	case n <= len(b.DelaysMs):

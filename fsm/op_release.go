@@ -31,7 +31,7 @@ func (x *tx) giveBack(t *topic, rec *record, op *jobpb.Release) (to listKind, er
 	case op.DelayMs > 0 && !op.Returned:
 		to = listDelayed
 	case op.Backoff && !op.Returned && !op.Undelivered:
-		if delay, err = x.backoff(t, rec, op.Entropy); err != nil {
+		if delay, err = x.backoff(t, rec, op.Entropy, x.limits().ReleaseBackoff); err != nil {
 			return to, err
 		}
 		if delay > 0 {

@@ -2,10 +2,10 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// backoff returns how long a job waits after a failed attempt, in milliseconds; 0: neither
-// it nor its topic has a backoff. entropy is in the command, so all nodes compute the same
-// jitter.
-func (x *tx) backoff(t *topic, rec *record, entropy uint64) (int64, error) {
+// backoff returns how long a job waits after a failed attempt, in milliseconds. other is the
+// backoff of a job that has none, in a topic that has none; nil: it does not wait. entropy is in
+// the command, so all nodes compute the same jitter.
+func (x *tx) backoff(t *topic, rec *record, entropy uint64, other *jobpb.Backoff) (int64, error) {
 	e, err := rec.spec.decodeOptions()
 	if err != nil {
 		return 0, err
@@ -13,6 +13,9 @@ func (x *tx) backoff(t *topic, rec *record, entropy uint64) (int64, error) {
 	b := e.GetBackoff()
 	if b == nil {
 		b = t.settings.GetBackoff()
+	}
+	if b == nil {
+		b = other
 	}
 	if b == nil {
 		return 0, nil

@@ -17,7 +17,7 @@ func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 		return err
 	}
 	t.timeouts++
-	wait, err := x.backoff(t, rec, entropy)
+	wait, err := x.backoff(t, rec, entropy, nil) // it has waited for its time to run
 	if err != nil {
 		return err
 	}

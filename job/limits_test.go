@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
 )
 
 // Two releases that run a version must have the same limits at it. After a release, a
@@ -32,8 +34,11 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MaxTokenBytes:   1 << 40,
 		MaxTokenOverlap: 30 * 24 * time.Hour,
 		MaxRemovedNodes: 10_000, MaxInvitations: 100, MaxInvitationTime: 30 * 24 * time.Hour,
-		MaxNamespaces: 1000, MaxNamespaceNameBytes: 32,
+		MaxNamespaces: 1000, MaxNamespaceNameBytes: 32, ReleaseBackoff: &jobpb.Backoff{},
 	}, *LimitsAt(FirstVersion))
+	second := *LimitsAt(FirstVersion)
+	second.ReleaseBackoff = &jobpb.Backoff{BaseMs: 1000, FactorPermille: 2000, MaxMs: 3600_000, JitterPercent: 20}
+	require.Equal(t, second, *LimitsAt(2))
 	// The same at every version:
 	require.Equal(t, [...]int64{1 << 40, 253402300799999, 86_400}, [...]int64{MaxSweep, MaxInstantMS, maxOffsetS})
 }

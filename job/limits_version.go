@@ -1,6 +1,10 @@
 package job
 
-import "time"
+import (
+	"time"
+
+	"tarry/job/jobpb"
+)
 
 // Limits are those by which the state machine checks operations. They belong to the cluster
 // version and not to the release: two releases that checked the same entry by different
@@ -34,10 +38,14 @@ type Limits struct {
 	MaxRemovedNodes, MaxInvitations                     int
 	MaxInvitationTime                                   time.Duration
 	MaxNamespaces, MaxNamespaceNameBytes                int
+
+	// ReleaseBackoff is the backoff after a release, for a job that has none in a topic that has
+	// none; empty: it does not wait. An expired reservation has taken time already.
+	ReleaseBackoff *jobpb.Backoff
 }
 
 // limitsOf has the limits of every version that this release runs.
-var limitsOf = map[uint32]*Limits{FirstVersion: &firstLimits, 2: &firstLimits}
+var limitsOf = map[uint32]*Limits{FirstVersion: &firstLimits, 2: &secondLimits}
 
 var firstLimits = Limits{
 	MaxNameBytes: MaxNameBytes, MaxReasonBytes: MaxReasonBytes, MaxConsumerBytes: MaxConsumerBytes,
@@ -60,7 +68,14 @@ var firstLimits = Limits{
 	MaxRemovedNodes: MaxRemovedNodes, MaxInvitations: MaxInvitations, MaxInvitationTime: MaxInvitationTime,
 	MaxTokenBytes: MaxTokenBytes,
 	MaxNamespaces: MaxNamespaces, MaxNamespaceNameBytes: MaxNamespaceNameBytes,
+	ReleaseBackoff: &jobpb.Backoff{},
 }
+
+var secondLimits = func() Limits {
+	l := firstLimits
+	l.ReleaseBackoff = &jobpb.Backoff{BaseMs: 1000, FactorPermille: 2000, MaxMs: 3600_000, JitterPercent: 20}
+	return l
+}()
 
 // LimitsAt returns the limits at a cluster version that this release runs.
 func LimitsAt(version uint32) *Limits { return limitsOf[version] }

@@ -59,11 +59,11 @@ var Settings = []*Setting{
 	},
 	{
 		Name: "max_attempts", Type: SettingCount, Help: "attempts (0 is no limit) for jobs added without `max_attempts`", Default: "16",
-		Why: "with a backoff that starts at 1 s, doubles and stays at 1 h, the 15 waits take four hours: longer than most outages. Then somebody should look",
+		Why: "with the default backoff the 15 waits take about four hours: longer than most outages. Then somebody should look",
 	},
 	{
-		Name: "backoff", Type: SettingBackoff, Help: "delays after a failure, for jobs without a [backoff](retries.md) of their own", Default: "ready again at once",
-		Why: "a failed job is usually a dead worker or a deploy, which another worker can repeat at once",
+		Name: "backoff", Type: SettingBackoff, Help: "delays after a failure, for jobs without a [backoff](retries.md) of their own", Default: "after a release 1 s, doubling up to an hour, shortened by up to 20% at random; after an expired reservation none",
+		Why: "what fails is usually a service that is down for seconds or hours. The job of a dead worker has waited for its time to run already",
 	},
 	{
 		Name: "max_pending", Type: SettingCount, Help: "maximum number of delayed and ready jobs; further adds are refused", Default: "no limit",

@@ -167,7 +167,7 @@ func newStep(name, short, args string, least int, text, example, takes string) (
 		case "token":
 			c.flags.Func("token", "`token` of the reservation; the command fails if the reservation has expired", filled(&s.token))
 		case "delay":
-			c.flags.VarP(&s.delay, "delay", "d", "`time` until the job is due again; default: its backoff, else at once")
+			c.flags.VarP(&s.delay, "delay", "d", "`time` until the job is due again; default: by its backoff; 0 is at once")
 		case "ttr":
 			c.flags.Var(&s.ttr, "ttr", "`time` that the reservation lasts from now; default: the job's own")
 		case "priority":
