@@ -151,8 +151,8 @@ func (r *Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
 type Release struct {
 	Delay    time.Duration // until it is due again; 0: by its backoff
 	AtOnce   bool          // ready again now, at its old position
-	Priority *uint32 // nil: as before
-	Reason   string  // kept with the job
+	Priority *uint32       // nil: as before
+	Reason   string        // kept with the job
 }
 
 // Bury has the options for burying a job.
