@@ -12,6 +12,7 @@ import (
 
 	"tarry/api/access"
 	"tarry/auth"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -24,7 +25,7 @@ func (r *rig) as(id, method, path, body string) *httptest.ResponseRecorder {
 
 // tenants is a queue with jobs of two tenants, of which the token a may read one, and the token
 // all both. Nothing is checked for calls of open.
-func tenants(t *testing.T) (closed, open *rig) {
+func tenants(t *testing.T, change ...func(*Options)) (closed, open *rig) {
 	s := auth.NewState(1, true, &jobpb.AuthSettings{Mode: enforce}, nil)
 	for id, topics := range map[string]string{"a": "a.*", "all": "*"} {
 		s = s.WithToken(s.Revision+1, auth.NewToken(&jobpb.Token{Id: id, Hash: secretFor(t, id).Hash(), Rules: []*jobpb.Rule{ruleOf(t, topics, "read manage add consume")}}))
@@ -32,7 +33,7 @@ func tenants(t *testing.T) (closed, open *rig) {
 	control := access.Open(access.Options{Source: fixed{s}})
 	t.Cleanup(control.Close)
 	var queue Queue
-	closed = newRig(t, func(o *Options) { o.Access, queue = control, o.Queue })
+	closed = newRig(t, append([]func(*Options){func(o *Options) { o.Access, queue = control, o.Queue }}, change...)...)
 	open = &rig{t: t, handler: New(Options{Queue: queue, Operator: closed.operator, Hosts: []string{"example.com"}})}
 	for _, topic := range []string{"a.1", "b.1", "a.2", "b.2"} {
 		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"job-`+topic+`","due_at":"2040-01-01T00:30:00Z","body":1}`)
@@ -157,4 +158,25 @@ func TestASearchShowsNothingOfJobsThatATokenMayNotRead(t *testing.T) {
 		}
 		require.Equal(t, jobs, found, query)
 	}
+}
+
+// Whether a topic that a token may not read indexes a header, and is being indexed, is not seen.
+func TestASearchDoesNotTellWhichHeadersOtherTopicsIndex(t *testing.T) {
+	r, open := tenants(t)
+	require.Equal(t, http.StatusOK, open.do(http.MethodPatch, "/v1/topics/b.1/settings", `{"index_headers":["order","secret"]}`).Code)
+	hidden, absent := r.as("a", "GET", "/v1/jobs?header.secret=1", ""), r.as("a", "GET", "/v1/jobs?header.absent=1", "")
+	require.Equal(t, http.StatusOK, hidden.Code, hidden.Body)
+	require.Equal(t, hidden.Code, absent.Code, absent.Body)
+	require.JSONEq(t, hidden.Body.String(), absent.Body.String())
+	require.Equal(t, http.StatusOK, r.as("all", "GET", "/v1/jobs?header.secret=1", "").Code)
+	refused(t, r.as("all", "GET", "/v1/jobs?header.absent=1", ""), http.StatusBadRequest, job.CodeInvalid, "is not indexed by any topic")
+	refused(t, r.as("a", "GET", "/v1/jobs?header.absent=", ""), http.StatusBadRequest, job.CodeInvalid, "is empty")
+}
+
+func TestASearchIsIncompleteOnlyByTopicsThatATokenMayRead(t *testing.T) {
+	r, open := tenants(t, func(o *Options) { o.Queue = indexing{o.Queue} })
+	require.Equal(t, http.StatusOK, open.do(http.MethodPatch, "/v1/topics/b.1/settings", `{"index_headers":["order","secret"]}`).Code)
+	require.Equal(t, true, decoded(t, r.as("a", "GET", "/v1/jobs?header.order=a", ""))["incomplete"])
+	require.Nil(t, decoded(t, r.as("a", "GET", "/v1/jobs?header.secret=1", ""))["incomplete"])
+	require.Equal(t, true, decoded(t, r.as("all", "GET", "/v1/jobs?header.secret=1", ""))["incomplete"])
 }

@@ -2,7 +2,9 @@ package access
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -280,12 +282,21 @@ const searchPages = 50
 func (q *Queue) search(ctx context.Context, query *jobpb.JobQuery, stale bool, readable func(topic string) bool) (*jobpb.ReadResult, error) {
 	found, size := &jobpb.JobPage{}, 0
 	page := proto.CloneOf(query)
+	asked := false // whether what is incomplete is of a topic that the caller may read
 	for range searchPages {
 		a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Jobs{Jobs: page}}, stale)
+		if notIndexed(query, err) {
+			return &jobpb.ReadResult{Jobs: found}, nil // as if only other topics indexed it
+		}
 		if err != nil {
 			return nil, err
 		}
-		found.Incomplete = found.Incomplete || a.GetJobs().GetIncomplete()
+		if a.GetJobs().GetIncomplete() && !asked {
+			asked = true
+			if found.Incomplete, err = q.indexesOne(ctx, query.GetFilter().GetHeaders(), stale, readable); err != nil {
+				return nil, err
+			}
+		}
 		for _, j := range a.GetJobs().GetJobs() {
 			if !readable(j.Topic) {
 				continue
@@ -304,6 +315,37 @@ func (q *Queue) search(ctx context.Context, query *jobpb.JobQuery, stale bool, r
 	return nil, job.Errorf(job.CodeOverloaded, "too many jobs of topics that you may not read match the search; name a topic, or a longer id_prefix")
 }
 
+// notIndexed reports whether err is that of a valid search whose headers no topic indexes.
+func notIndexed(query *jobpb.JobQuery, err error) bool {
+	e := new(job.Error)
+	return errors.As(err, &e) && e.Code == job.CodeInvalid && strings.HasPrefix(e.Field, "header.") && job.CheckJobQuery(query) == nil
+}
+
+// indexesOne reports whether a topic that the caller may read indexes one of the headers.
+func (q *Queue) indexesOne(ctx context.Context, headers []*jobpb.Header, stale bool, readable func(topic string) bool) (bool, error) {
+	p := &jobpb.Page{Max: job.MaxList}
+	for {
+		a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_ConfiguredTopics{ConfiguredTopics: p}}, stale)
+		if err != nil {
+			return false, err
+		}
+		for _, t := range a.Topics {
+			if p.After = t.Name; readable(t.Name) && indexOf(t, headers) >= 0 {
+				return true, nil
+			}
+		}
+		if len(a.Topics) < job.MaxList {
+			return false, nil
+		}
+	}
+}
+
+// indexOf returns the first of headers that a topic indexes; -1: none.
+func indexOf(t *jobpb.Topic, headers []*jobpb.Header) int {
+	indexed := t.GetSettings().GetIndexHeaders()
+	return slices.IndexFunc(headers, func(h *jobpb.Header) bool { return slices.Contains(indexed, h.Name) })
+}
+
 // markOf returns the mark with which a search goes on behind a job.
 func (q *Queue) markOf(ctx context.Context, query *jobpb.JobQuery, j *jobpb.Job, stale bool) (*jobpb.JobMark, error) {
 	if !query.GetByHeader() {
@@ -314,11 +356,9 @@ func (q *Queue) markOf(ctx context.Context, query *jobpb.JobQuery, j *jobpb.Job,
 		return nil, err
 	}
 	// Jobs are found by the first of the headers that their topic indexes.
-	indexed := a.GetTopic().GetSettings().GetIndexHeaders()
-	for _, h := range query.GetFilter().GetHeaders() {
-		if slices.Contains(indexed, h.Name) {
-			return &jobpb.JobMark{Header: h.Name, Seq: j.Seq}, nil
-		}
+	headers := query.GetFilter().GetHeaders()
+	if i := indexOf(a.GetTopic(), headers); i >= 0 {
+		return &jobpb.JobMark{Header: headers[i].Name, Seq: j.Seq}, nil
 	}
 	return nil, job.NotApplied("the headers that topic %.40q indexes have just changed; begin the search again", j.Topic)
 }
