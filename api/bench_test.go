@@ -79,7 +79,7 @@ func benchmarkHandler(b *testing.B, control *access.Control, authorization, path
 	if authorization != "" {
 		r.Header.Set("Authorization", authorization)
 	}
-	r = r.WithContext(context.WithValue(b.Context(), placeKey{}, new(access.Connection)))
+	r = r.WithContext(context.WithValue(b.Context(), connKey{}, new(countedConn)))
 	w := discard{http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {

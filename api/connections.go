@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"tarry/api/access"
+	"tarry/internal/addrlimit"
 )
 
 // LimitConnections limits the open connections of l, and those of all listeners that use
@@ -23,6 +25,19 @@ func LimitConnections(l net.Listener, limit int, shared *semaphore.Weighted, ref
 	return &limitedListener{Listener: l, own: semaphore.NewWeighted(int64(limit)), shared: shared, refusal: []byte(refusal)}
 }
 
+// OperatorConnections is how many connections LimitRequests accepts beyond the limit.
+const OperatorConnections = 16
+
+// LimitRequests is LimitConnections for HTTP, with ConnContext. Beyond the limit it accepts
+// OperatorConnections more, half of them of one client address, for one call each that is about the
+// node or the cluster. The request must arrive within crowdedRead, so clients that hold such a
+// connection and send nothing do not keep out a probe that tries again.
+func LimitRequests(l net.Listener, limit int, shared *semaphore.Weighted) net.Listener {
+	limited := LimitConnections(l, limit, shared, RefusedConnection).(*limitedListener)
+	limited.spare = addrlimit.New(OperatorConnections, OperatorConnections/2)
+	return limited
+}
+
 // RefusedConnection is the HTTP response on a connection beyond the limit.
 const RefusedConnection = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n" +
 	`{"success":false,"code":"overloaded","error":"this node has as many connections as it may","outcome":"not_applied"}` + "\n"
@@ -32,6 +47,7 @@ type limitedListener struct {
 	own     *semaphore.Weighted
 	shared  *semaphore.Weighted
 	refusal []byte
+	spare   *addrlimit.Limit // nil: no more than the limit
 }
 
 // refusalTime bounds sending a refusal. The buffers of a new connection are
@@ -46,9 +62,14 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		if l.own.TryAcquire(1) {
 			if l.shared.TryAcquire(1) {
-				return &countedConn{Conn: c, of: l}, nil
+				return &countedConn{Conn: c, release: l.release}, nil
 			}
 			l.own.Release(1)
+		}
+		if l.spare != nil {
+			if share := l.spare.Of(c.RemoteAddr().String()); share.TryAcquire(1) {
+				return newSpare(c, func() { share.Release(1) }), nil
+			}
 		}
 		// For a client that does not get the refusal the closed connection also means that
 		// nothing was done.
@@ -58,22 +79,48 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
+func (l *limitedListener) release() {
+	l.own.Release(1)
+	l.shared.Release(1)
+}
+
 // countedConn is a connection that counts until its first Close.
 type countedConn struct {
 	net.Conn
-	place  access.Connection
-	of     *limitedListener
-	closed sync.Once
+	place   access.Connection
+	release func()
+	closed  sync.Once
+
+	spare    bool // it is beyond the limit
+	admitted atomic.Bool
+	until    time.Time // no read waits longer on a spare connection that was not admitted
 }
 
-type placeKey struct{}
+func newSpare(c net.Conn, release func()) *countedConn {
+	until := time.Now().Add(crowdedRead)
+	_ = c.SetDeadline(until) // for a handshake of TLS, too; fails on a closed connection, as each use then does
+	return &countedConn{Conn: c, release: release, spare: true, until: until}
+}
+
+// admit lets a spare connection serve its request with the deadlines of the others.
+func (c *countedConn) admit() { c.admitted.Store(true) }
+
+// SetReadDeadline implements net.Conn.
+func (c *countedConn) SetReadDeadline(t time.Time) error {
+	if c.spare && !c.admitted.Load() && (t.IsZero() || t.After(c.until)) {
+		t = c.until
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+type connKey struct{}
 
 // ConnContext is for an http.Server that serves a listener of LimitConnections: with it, the
 // connections of each token are counted.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	for c != nil {
 		if counted, is := c.(*countedConn); is {
-			return context.WithValue(ctx, placeKey{}, &counted.place)
+			return context.WithValue(ctx, connKey{}, counted)
 		}
 		below, is := c.(interface{ NetConn() net.Conn })
 		if !is {
@@ -86,8 +133,15 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 
 // connectionOf returns the place of the connection of a request; nil without ConnContext.
 func connectionOf(r *http.Request) *access.Connection {
-	place, _ := r.Context().Value(placeKey{}).(*access.Connection)
-	return place
+	if c := countedOf(r); c != nil {
+		return &c.place
+	}
+	return nil
+}
+
+func countedOf(r *http.Request) *countedConn {
+	c, _ := r.Context().Value(connKey{}).(*countedConn)
+	return c
 }
 
 // NetConn returns the connection below, which may be one of TLS.
@@ -100,8 +154,7 @@ func (c *countedConn) Close() error {
 	err := c.Conn.Close() // before Release, because the limit is one of file descriptors
 	c.closed.Do(func() {
 		c.place.Close()
-		c.of.own.Release(1)
-		c.of.shared.Release(1)
+		c.release()
 	})
 	return err
 }

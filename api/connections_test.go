@@ -6,9 +6,12 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
+
+	"tarry/api/apitest"
 )
 
 func TestAConnectionBeyondTheLimitIsRefusedUntilAnotherIsClosed(t *testing.T) {
@@ -84,4 +87,53 @@ func TestListenersShareALimit(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotNil(t, <-next)
+}
+
+func TestProbesAndOperatorsHaveRoomWhenConnectionsAreUsedUp(t *testing.T) {
+	real, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}}), ConnContext: ConnContext}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		server.Serve(JSONErrors(LimitRequests(real, 2, nil)))
+	}()
+	t.Cleanup(func() { server.Close(); <-done })
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", real.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		return c
+	}
+	ask := func(c net.Conn, path string) *http.Response {
+		_, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		require.NoError(t, err)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		return r
+	}
+	for range 2 {
+		require.False(t, ask(dial(), "/livez").Close)
+	}
+	for path, status := range map[string]int{
+		"/livez": http.StatusOK, "/readyz": http.StatusOK, "/v1/cluster/members": http.StatusOK,
+		"/v1/topics": http.StatusTooManyRequests, "/v1/whoami": http.StatusTooManyRequests,
+	} {
+		r := ask(dial(), path)
+		require.Equal(t, status, r.StatusCode, path)
+		require.True(t, r.Close, "such a connection has one call")
+	}
+
+	// One address does not use up the room, and who says nothing loses it.
+	var silent []net.Conn
+	for range OperatorConnections / 2 {
+		silent = append(silent, dial())
+	}
+	require.Equal(t, http.StatusTooManyRequests, ask(dial(), "/livez").StatusCode)
+	for _, c := range silent {
+		_, err := io.ReadAll(c)
+		require.NoError(t, err, "the node closes it")
+	}
+	require.Equal(t, http.StatusOK, ask(dial(), "/livez").StatusCode)
 }

@@ -2,7 +2,10 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"time"
+
+	"tarry/job"
 )
 
 // The deadlines of a connection. A client that stops sending or reading in the middle
@@ -18,8 +21,11 @@ const (
 	// slowestRead is the lowest rate of a request, in bytes per second.
 	slowestRead = 16 << 10
 	// crowdedRead is how long all of a request may take on a connection that is one too many for
-	// its token.
+	// its token, or for its node.
 	crowdedRead = time.Second
+	// maxDrain is how much of a request that nobody needs is read before its response. net/http
+	// reads as much, without a deadline.
+	maxDrain = 256 << 10
 )
 
 // ReadTime returns how long n bytes of a request may take to arrive. It does not limit
@@ -45,4 +51,49 @@ func (s *server) writing(h http.Handler) http.Handler {
 		allowWrite(w, s.Timeout)
 		h.ServeHTTP(w, r)
 	})
+}
+
+// bounded is the outermost handler. net/http reads the rest of a request before it sends the
+// response, so each request that has a body has a deadline, also if no handler reads it; who reads
+// it extends that. A connection of the operators' room serves nothing but their calls, and one.
+func (s *server) bounded(h http.Handler) http.Handler {
+	full := s.refusing(func(*call) error {
+		return job.Errorf(job.CodeOverloaded, "this node has as many connections as it may")
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			allowRead(w, time.Now(), readGrace)
+		}
+		if c := countedOf(r); c != nil && c.spare {
+			w.Header().Set("Connection", "close")
+			if !ofOperators(r.URL.Path) {
+				full.ServeHTTP(w, r)
+				return
+			}
+			c.admit()
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// ofOperators reports whether a call is about the node or the cluster rather than about jobs.
+func ofOperators(path string) bool {
+	return path == "/livez" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, "/v1/cluster/")
+}
+
+// drain reads what is left of a request, so that its client gets the response although it is
+// still sending. It must go on at slowestRead.
+func (x *call) drain() {
+	if x.in != nil || x.r.ContentLength == 0 || x.r.ContentLength > maxDrain || x.r.Header.Get("Expect") != "" {
+		return // it was read, or net/http closes the connection
+	}
+	started, b := time.Now(), make([]byte, firstRoom)
+	for n := 0; n < maxDrain; {
+		allowRead(x.w, started, ReadTime(int64(n)))
+		more, err := x.r.Body.Read(b)
+		if err != nil {
+			return
+		}
+		n += more
+	}
 }

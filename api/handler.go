@@ -158,7 +158,7 @@ func (s *server) root() http.Handler {
 	if s.UI != nil {
 		h = frontPage(h)
 	}
-	return s.checkHost(h)
+	return s.bounded(s.checkHost(h))
 }
 
 // refusing responds to every request with the error of f.
@@ -199,6 +199,7 @@ func (s *server) handler(rt route) http.Handler {
 		if rt.methods[r.Method].manages || x.ofDashboard() && !x.reads() {
 			x.logManagement()
 		}
+		x.drain()
 		_ = x.send() // fails if the client is gone
 	})
 }

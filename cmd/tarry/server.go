@@ -113,7 +113,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	prometheus.WrapRegistererWith(prometheus.Labels{"shard": "0"}, node.Metrics()).MustRegister(pusher)
 	node.Metrics().MustRegister(secure)
 	spans.publish(node)
-	listener = secure.http(api.LimitConnections(listener, cfg.MaxConnections, connections, api.RefusedConnection))
+	listener = secure.http(api.LimitRequests(listener, cfg.MaxConnections, connections))
 	return serveChecked(ctx, cfg, node, record, spans.queue(node), listener, tubes, tell, log)
 }
 
