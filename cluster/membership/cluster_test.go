@@ -203,6 +203,45 @@ func TestWipedNodeRejoinsAsANewMember(t *testing.T) {
 	}
 }
 
+// A second machine was given the id of a member, which is down for a moment.
+func TestASecondMachineDoesNotTakeThePlaceOfAMemberThatRestarts(t *testing.T) {
+	t.Parallel()
+	w, nodes := startTrio(t)
+	member := other(nodes, w.leader())
+	second := w.node(member.id, 0, w.leader().gossipAddr())
+	second.incarnation = 2
+	second.start()
+	eventually(t, "the conflict is named", func() bool { return w.leader().reports("is still alive at " + member.clusterAddr) })
+	member.stop()
+	eventually(t, "why it still waits is named", func() bool {
+		return w.leader().reports("the member "+member.id+" (server "+member.serverID()+" at "+member.clusterAddr+") is down") &&
+			w.leader().reports("stop it, remove its data directory and start it with another --node-id")
+	})
+	require.True(t, w.leader().Configured(member.serverID()))
+	member.start()
+	w.voters("n1", "n2", "n3")
+	require.True(t, w.leader().Configured(member.serverID()))
+	require.False(t, w.leader().Configured(second.serverID()))
+}
+
+func TestAWipedNodeWithANewAddressHasItsPlaceAfterAWhile(t *testing.T) {
+	t.Parallel()
+	w := newTestCluster(t)
+	w.replace = 2 * time.Second
+	nodes := w.startTrio()
+	wiped := other(nodes, w.leader())
+	old := wiped.serverID()
+	wiped.stop()
+	wiped.wipe()
+	wiped.clusterAddr = fmt.Sprintf("localhost:%d", freePort(t))
+	wiped.start()
+	eventually(t, "the new server votes and the old one is gone", func() bool {
+		l := w.leader()
+		return l.Configured(wiped.serverID()) && !l.Configured(old)
+	})
+	w.voters("n1", "n2", "n3")
+}
+
 // On busy machines gossip may report the earlier run as alive for most of a minute.
 func TestWipedNodeRejoinsWhileGossipReportsItsEarlierRunAsAlive(t *testing.T) {
 	t.Parallel()

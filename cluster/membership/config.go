@@ -147,6 +147,7 @@ type Timing struct {
 	// failed.
 	JoinAnswer time.Duration // default 9 s
 	Stabilize  time.Duration // how long a joiner is healthy before it votes; default 10 s
+	Replace    time.Duration // how long a member is gone before an empty node with its id and another address has its place; default 10 min
 	MinLead    time.Duration // how long a leader leads before it gives way to a better disk; default 30 s
 }
 
@@ -162,6 +163,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Health, 2*time.Second)
 	set(&t.JoinAnswer, 9*time.Second)
 	set(&t.Stabilize, 10*time.Second)
+	set(&t.Replace, 10*time.Minute)
 	set(&t.MinLead, 30*time.Second)
 	return t
 }

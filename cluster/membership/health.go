@@ -58,7 +58,7 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 			h.Reasons = append(h.Reasons, drainedReason(raftconfig.NodeID(id)))
 		}
 		if s.Server.NodeType == nonVoter && s.State != autopilot.RaftNonVoter {
-			h.Reasons = append(h.Reasons, raftconfig.NodeID(id)+" votes, though it was started with --non-voter: remove it, and let it join again with an empty data directory")
+			h.Reasons = append(h.Reasons, raftconfig.NodeID(id)+" votes, though it was started with --non-voter, which does not change a voter: restart it without the flag")
 		}
 	}
 	if problems := l.problems.Load(); problems != nil {

@@ -27,6 +27,7 @@ type leadership struct {
 	problems  atomic.Pointer[map[string]string] // by node id: why it cannot be added or removed; from the last pass
 	uninvited atomic.Pointer[map[string]string] // by server id: why a server may not join; from the last pass
 	silent    map[string]silence                // by server id: newcomers that did not reply well; guarded by Membership.changing
+	signs     signs                             // guarded by Membership.changing
 	disks     *diskpolicy.Policy
 	offers    offers
 	drains    memberDrains
@@ -45,7 +46,7 @@ func (m *Membership) Lead(ctx context.Context) error {
 		return fmt.Errorf("lead before start")
 	}
 	ap := m.newAutopilot(r)
-	l := &leadership{autopilot: ap, disks: m.newDiskPolicy()}
+	l := &leadership{autopilot: ap, disks: m.newDiskPolicy(), signs: signs{began: time.Now()}}
 	l.disks.Evaluate(raftconfig.Voters(m.configuration()), time.Now()) // this node's own disk counts from the start
 	m.clocks.Forget()
 	m.leadership.Store(l)

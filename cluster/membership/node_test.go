@@ -62,6 +62,7 @@ type testCluster struct {
 	elected  bool          // the first election has begun
 	noProbes bool          // gossip reports every known node as alive for an hour
 	rejoin   time.Duration // 0: a fifth of a second
+	replace  time.Duration // 0: the default
 }
 
 func newConns() *leaderrpc.Conns {
@@ -174,6 +175,7 @@ func (n *node) config() Config {
 		Timing: Timing{
 			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.cluster.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,
 			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, MinLead: time.Second, JoinAnswer: time.Second,
+			Replace: n.cluster.replace,
 		},
 		tuneGossip: func(c *memberlist.Config) {
 			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond

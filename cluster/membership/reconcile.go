@@ -30,6 +30,9 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("finish the removal of %s: %w", id, err))
 	}
 	l, nodes := m.leadership.Load(), m.members()
+	if l != nil {
+		l.signs.heard(m.configuration().Servers, m.find, time.Now())
+	}
 	var failed map[string]error
 	if l != nil {
 		failed = m.askNewcomers(ctx, l, nodes)
@@ -157,10 +160,19 @@ func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Memb
 
 // replace removes the server that a node id had before its data was lost. The
 // newcomer, which has used its invitation before, is added in the same pass.
+//
+// A member that is down for a moment must not lose its place to another machine that was given
+// its node id. So a newcomer with another address waits until the member has been gone for long.
 func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft.Server, n gossip.Member, invitation string) error {
-	if m.bothLive(ctx, old.ID, n) {
-		return fmt.Errorf("another node with the id %s is still alive at %s, or was moments ago (servers %s and %s); if both run, %s",
-			n.NodeID, old.Address, old.ID, n.ServerID, wayOut(false, false))
+	if !m.hasAddressOf(ctx, old, n) {
+		if _, alive := m.find(string(old.ID)); alive {
+			return fmt.Errorf("another node with the id %s is still alive at %s, or was moments ago (servers %s and %s); if both run, %s",
+				n.NodeID, old.Address, old.ID, n.ServerID, wayOut(false, false))
+		}
+		if at := m.leadership.Load().signs.goneFor(old.ID, m.cfg.Timing.Replace); time.Now().Before(at) {
+			return fmt.Errorf("the member %s (server %s at %s) is down, and this one (server %s at %s) has no data: if it is another machine, stop it, remove its data directory and start it with another --node-id; if the member has lost its data and has a new address, wait until %s, or run \"tarry cluster remove %s\" and \"tarry cluster admit %s\"",
+				n.NodeID, old.ID, old.Address, n.ServerID, n.ClusterAddr, at.UTC().Format(time.RFC3339), n.NodeID, n.NodeID)
+		}
 	}
 	if err := checkRemoval(c, m.aliveServers(ctx, c), old.ID); err != nil {
 		return err
@@ -178,17 +190,17 @@ func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft
 	return m.syncMember(ctx, n)
 }
 
-// bothLive reports whether two machines were given the same node id, as far as this
-// node can tell. Gossip alone does not prove it where the newcomer has the old server's
-// address: gossip counts the earlier run as alive for a while, a minute on a busy
-// machine, because its probes reach a process there.
-func (m *Membership) bothLive(ctx context.Context, old raft.ServerID, n gossip.Member) bool {
-	earlier, alive := m.find(string(old))
-	if !alive || earlier.ClusterAddr != n.ClusterAddr {
-		return alive
+// hasAddressOf reports whether a newcomer has the address of a member with its node id, so that
+// no other machine does. Gossip alone does not prove it: it counts the earlier run as alive for a
+// while, a minute on a busy machine, because its probes reach a process there.
+func (m *Membership) hasAddressOf(ctx context.Context, old raft.Server, n gossip.Member) bool {
+	if earlier, alive := m.find(string(old.ID)); alive && earlier.ClusterAddr != n.ClusterAddr {
+		return false
+	} else if !alive && string(old.Address) != n.ClusterAddr {
+		return false
 	}
 	_, err := m.ask(ctx, n.ServerID, n.ClusterAddr)
-	return err != nil // the newcomer's answer proves that the address is its own now
+	return err == nil
 }
 
 // invite asks a node to join this cluster and no other. It proves that the leader can
