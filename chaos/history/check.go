@@ -158,6 +158,7 @@ func Check(ops []Op, o Options) *Report {
 	checkSchedules(ops, jobs, o, r)
 	checkStreams(jobs, r)
 	checkLimits(ops, jobs, r)
+	checkQuotas(ops, jobs, o, r)
 	checkPauses(ops, jobs, r)
 	checkWriteGap(ops, o, r)
 	checkOverdue(ops, jobs, o, r)

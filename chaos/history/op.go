@@ -36,10 +36,11 @@ const (
 	Grant      // Credential is good from the end of the call on
 	Revoke     // Credential is good no more from the end of the call on
 	Reserve    // that had room for more than it Brought
+	Quota      // of a namespace, whose topics begin with Topic: Limits is in force from the end of the call on
 	kinds
 )
 
-var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count", "update", "limit", "pause", "resume", "schedule", "unschedule", "move", "move-topic", "purge", "grant", "revoke", "reserve"}
+var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count", "update", "limit", "pause", "resume", "schedule", "unschedule", "move", "move-topic", "purge", "grant", "revoke", "reserve", "quota"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -173,7 +174,7 @@ type Counts struct {
 // moves reports whether the call gives a job that is there another due instant.
 func (o *Op) moves() bool { return o.Moves || (o.Kind == Add && o.IfExists == postpone) }
 
-// Limits are those of a topic; 0 is none.
+// Limits are those of a topic, or of a namespace; 0 is none.
 type Limits struct {
 	Pending  int     `json:",omitempty"` // most jobs that are delayed or ready
 	Reserved int     `json:",omitempty"` // most jobs that are reserved
@@ -189,6 +190,11 @@ type Limits struct {
 	Expire time.Duration `json:",omitempty"`
 	Expiry string        `json:",omitempty"`
 	Spread time.Duration `json:",omitempty"` // jobs that are to wait are due within so long after it
+
+	// Of a namespace, which has one of them: most jobs in all states, and most adds a second
+	// through each node, of which a second may come at once.
+	Jobs    int     `json:",omitempty"`
+	AddRate float64 `json:",omitempty"`
 }
 
 // writes reports whether the call shows that the cluster accepts writes. A post does

@@ -13,11 +13,16 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Prepare creates what the load needs on a running cluster: limits of topics, their
+// Prepare creates what the load needs on a running cluster: namespaces, limits of topics, their
 // targets, and schedules.
 func Prepare(ctx context.Context, c Config) error {
 	one := newCaller(c.clients(), c)
 	defer one.close()
+	for prefix, limits := range c.Tenants {
+		if err := one.quota(ctx, prefix, limits); err != nil {
+			return err
+		}
+	}
 	for topic, limits := range c.Limited {
 		if err := one.limit(ctx, topic, limits, settingsOf(limits)); err != nil {
 			return err

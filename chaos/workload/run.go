@@ -31,6 +31,9 @@ type Config struct {
 	// Limited are topics with limits, which Prepare sets. HTTP consumers also reserve from
 	// them.
 	Limited map[string]history.Limits
+	// Tenants are namespaces with quotas, by the prefix of their topics. Prepare creates them. HTTP
+	// consumers also reserve from them.
+	Tenants map[string]history.Limits
 	// Scheduled is the topic of the jobs of schedules, which Prepare creates and Drain
 	// ends. HTTP consumers also reserve from it. Empty: there are no schedules.
 	Scheduled string
@@ -52,6 +55,7 @@ type Config struct {
 	Editors       int // over HTTP
 	Movers        int // over HTTP, of editors' jobs
 	Limiteds      int // producers over HTTP, to topics with limits
+	TenantLoads   int // producers over HTTP, to topics of namespaces
 	Pausers       int // over HTTP
 	PushProducers int // over HTTP, to topics with a target
 	TokenHolders  int // over HTTP, of tokens that end
@@ -103,6 +107,7 @@ func Run(ctx context.Context, c Config) {
 	start(c.Editors, newEditor)
 	start(c.Movers, newMover)
 	start(c.Limiteds, newLimitedProducer)
+	start(c.TenantLoads, newTenantProducer)
 	start(c.Pausers, newPauser)
 	start(c.PushProducers, newPushProducer)
 	start(c.TokenHolders, newTokenHolder)
@@ -113,7 +118,7 @@ func Run(ctx context.Context, c Config) {
 
 // clients returns the number of clients that Run starts. The next number is free.
 func (c Config) clients() int {
-	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Patient + min(c.Patient, 1) + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TokenHolders + c.TubeProducers + c.TubeConsumers
+	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Patient + min(c.Patient, 1) + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.TenantLoads + c.Pausers + c.PushProducers + c.TokenHolders + c.TubeProducers + c.TubeConsumers
 }
 
 // topics returns all topics that may have jobs.
@@ -133,7 +138,7 @@ func (c Config) added() []string { return slices.Concat(c.Topics, c.Tubes) }
 
 // consumed returns the topics that HTTP consumers reserve from.
 func (c Config) consumed() []string {
-	topics := slices.Concat(c.Topics, c.Edited, c.limited())
+	topics := slices.Concat(c.Topics, c.Edited, c.limited(), c.tenants())
 	if c.Scheduled != "" {
 		topics = append(topics, c.Scheduled)
 	}
@@ -142,6 +147,14 @@ func (c Config) consumed() []string {
 
 // limited returns the topics with limits.
 func (c Config) limited() []string { return slices.Sorted(maps.Keys(c.Limited)) }
+
+// tenants returns the topics of the namespaces.
+func (c Config) tenants() (topics []string) {
+	for _, prefix := range slices.Sorted(maps.Keys(c.Tenants)) {
+		topics = append(topics, prefix+"a", prefix+"b")
+	}
+	return topics
+}
 
 // edits reports whether editors add to a topic.
 func (c Config) edits(topic string) bool { return slices.Contains(c.Edited, topic) }

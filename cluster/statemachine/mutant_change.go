@@ -30,6 +30,10 @@ func (m *mutant) reword(now int64, op *jobpb.Op) func(*jobpb.Result) {
 		if a := op.GetAdd(); a != nil && oneIn(nameOfAdd(a), unfoundEvery) {
 			return unfindable(a)
 		}
+	case hook.ForgetQuota, hook.HalveQuota:
+		if n := op.GetPutNamespace().GetNamespace(); n.GetQuotas() != nil {
+			return m.requota(n)
+		}
 	case hook.IgnoreCondition:
 		return unconditional(op)
 	}
@@ -66,6 +70,17 @@ func unfindable(a *jobpb.Add) func(*jobpb.Result) {
 	}
 	for _, h := range a.Options.Headers {
 		h.Value = ""
+	}
+	return func(*jobpb.Result) {}
+}
+
+// requota takes the quotas from a namespace, or half of its room.
+func (m *mutant) requota(n *jobpb.Namespace) func(*jobpb.Result) {
+	switch jobs := n.Quotas.Jobs; {
+	case m.name == hook.ForgetQuota:
+		n.Quotas = nil
+	case jobs != nil:
+		*jobs /= 2
 	}
 	return func(*jobpb.Result) {}
 }

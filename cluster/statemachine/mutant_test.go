@@ -170,6 +170,14 @@ func TestMutantForgetsHeaders(t *testing.T) {
 	require.NotEmpty(t, page.Jobs)
 }
 
+func TestMutantsChangeQuotas(t *testing.T) {
+	for mutant, jobs := range map[string]uint64{hook.ForgetQuota: 0, hook.HalveQuota: 2} {
+		r := newMutantRig(t, mutant)
+		r.do(1000, &jobpb.Op{Kind: &jobpb.Op_PutNamespace{PutNamespace: &jobpb.PutNamespace{Namespace: &jobpb.Namespace{Name: "n", TopicPrefix: "t", Quotas: &jobpb.Quotas{Jobs: new(uint64(4))}}}}, Principal: job.SystemPrincipal})
+		require.Equal(t, jobs, r.a.machine.Namespaces().Of("t").GetQuotas().GetJobs(), mutant)
+	}
+}
+
 func TestMutantForgetsRevocations(t *testing.T) {
 	r := newMutantRig(t, hook.ForgetRevoke)
 	r.do(1000, &jobpb.Op{Kind: &jobpb.Op_PutToken{PutToken: &jobpb.PutToken{Token: &jobpb.Token{Id: "w", Hash: make([]byte, 32)}}}, Principal: job.SystemPrincipal})
