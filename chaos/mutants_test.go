@@ -75,17 +75,22 @@ func TestMutantsAreFound(t *testing.T) {
 		"ignore-condition": "revision",
 		"finish-unposted":  "I1",
 		"forget-header":    "life",
+		"drop-import":      "I1",
+		"forget-attempts":  "import",
 		"forget-quota":     "quota rate",
 		"halve-quota":      "quota",
 		"stale-read":       "I10",
 		"forget-revoke":    "access",
 	} {
 		t.Run(mutant, func(t *testing.T) {
-			drain := "10s"
-			if mutant == "deliver-late" {
+			duration, drain := "3s", "10s"
+			switch mutant {
+			case "deliver-late":
 				drain = "60s" // in which the jobs are handed out
+			case "forget-quota":
+				duration = "8s" // a rate is judged when the cluster has settled
 			}
-			code, v, out := chaosRun(t, "--duration", "3s", "--drain", drain, "--seed", "1", "--faults", "none", "--tokens", "--mutant", mutant)
+			code, v, out := chaosRun(t, "--duration", duration, "--drain", drain, "--seed", "1", "--faults", "none", "--tokens", "--mutant", mutant)
 			require.Equal(t, exitViolation, code, out)
 			require.Equal(t, violation, v.Verdict)
 			for _, invariant := range strings.Fields(invariants) {

@@ -295,7 +295,7 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 		Tenants:   map[string]history.Limits{"tenants.": {Jobs: 20}, "meters.": {AddRate: 5}},
 		Scheduled: "runs",
 		Pushed:    map[string]history.Limits{workload.OwnURLs: {Push: true, Retain: 3600}, "webhooks": {Push: true, Retain: 3600, Reserved: 3}},
-		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Patient: 3, Readers: 2, Pinned: 48, Editors: 4, Movers: 1, Limiteds: 5, TenantLoads: 3, Pausers: 1, PushProducers: 2, TubeProducers: 2, TubeConsumers: 10,
+		Producers: 4, BulkProducers: 3, Importers: 1, Consumers: 5, Streamers: 3, Patient: 3, Readers: 2, Pinned: 48, Editors: 4, Movers: 1, Limiteds: 5, TenantLoads: 3, Pausers: 1, PushProducers: 2, TubeProducers: 2, TubeConsumers: 10,
 		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
 	}
 }

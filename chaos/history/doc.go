@@ -10,7 +10,8 @@
 //     are handed out within a bound (overdue.go); "batch", calls that do several
 //     things do all or none (batch.go); "revision", a condition lets one change
 //     through (revision.go); "credit" of streams, "limit" and "pause" of topics
-//     (limit.go), "quota" and "rate" of namespaces (quota.go); "expiry" and "spread" (expiry.go, spread.go); "late" and "token", who may
+//     (limit.go), "quota" and "rate" of namespaces (quota.go); "import"
+//     (lease.go); "expiry" and "spread" (expiry.go, spread.go); "late" and "token", who may
 //     finish a job (late.go, lease.go); "schedule", one job
 //     a run (schedule.go), alone where it is to be (alone.go); "push", what posts say
 //     and what becomes of them (post.go), which are deliveries like others, too; "access", what

@@ -126,6 +126,7 @@ func (s *jobHistory) check() {
 	s.checkGone()
 	s.checkReplaced()
 	s.checkAttempts()
+	s.checkImported()
 	s.checkDuplicates()
 	s.checkRevisions()
 	s.checkPushed()

@@ -167,7 +167,7 @@ func (m jobModel) add(c call) []jobModel {
 func (m jobModel) fresh(c call) jobModel {
 	return jobModel{
 		phase: waiting, past: max(m.past, m.seq), seq: c.Seq, until: c.Invoke + c.Delay.Microseconds(),
-		limit: c.MaxAttempts, body: c.Body, topic: c.Topic, rev: 1,
+		attempts: c.Attempts, limit: c.MaxAttempts, body: c.Body, topic: c.Topic, rev: 1,
 	}
 }
 

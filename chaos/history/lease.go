@@ -95,6 +95,20 @@ func (s *jobHistory) checkAttempts() {
 	}
 }
 
+// checkImported: the first reservation of an imported job has its due time, and is the attempt after those
+// that it had. Its attempts count from there.
+func (s *jobHistory) checkImported() {
+	if len(s.adds) == 0 || !s.adds[0].Imported || len(s.jobKicks) > 0 {
+		return
+	}
+	a := s.adds[0] // a repeated import is the same
+	for _, d := range s.deliveries {
+		if d.Generation == 1 && (d.Attempts != a.Attempts+1 || d.Due != a.Due) {
+			s.report.Violate("import", s.id, "delivered first as attempt %d, due at %d; it was imported with %d attempts, due at %d", d.Attempts, d.Due, a.Attempts, a.Due)
+		}
+	}
+}
+
 // highestLimit is the largest limit of attempts that the job may have had; 0 when
 // it may have had none.
 func (s *jobHistory) highestLimit() int {

@@ -89,7 +89,7 @@ type Op struct {
 	// reservations apart, and ReservedUntil is the earliest that it can be.
 	Generation    uint64 `json:",omitempty"`
 	Lease         uint64 `json:",omitempty"`
-	Attempts      int    `json:",omitempty"` // Get has it too
+	Attempts      int    `json:",omitempty"` // Get has it too, and an Add that is Imported
 	Due           int64  `json:",omitempty"` // microseconds; 0 unknown; Add has one too
 	ReservedUntil int64  `json:",omitempty"` // microseconds; Touch has one too
 	// Stream numbers the stream that a job came over, 0 for none, and Credit is
@@ -114,6 +114,9 @@ type Op struct {
 	// Result is how an add was answered: created, existing, replaced or
 	// postponed; empty where the client did not look.
 	Result string `json:",omitempty"`
+
+	// Imported: the add gives the job the Due and the Attempts that it had elsewhere.
+	Imported bool `json:",omitempty"`
 
 	To string `json:",omitempty"` // Move, MoveTopic, KickTopic: another topic
 

@@ -31,7 +31,8 @@ const (
 	overdueWrites = 4
 	// loadSpan is how long before a call writes tell of the load.
 	loadSpan = 10 * time.Second
-	// settling is how long after the last heal consumers may wait on a node that is not back.
+	// settling is how long after the last heal consumers may wait on a node that is not back, or that has
+	// not caught up.
 	settling = 5 * time.Second
 	// serving is the longest time without a write in which the cluster counts as serving.
 	serving = time.Second
@@ -46,7 +47,7 @@ const (
 type overdue struct {
 	report *Report
 	skews  []Skew
-	quiet  []Window         // sorted, with the time to settle taken off
+	quiet  []Window         // see settled
 	writes []int64          // when writes were acknowledged, sorted
 	slow   []int64          // by loadSpan since base: the slowest write
 	base   int64            // of slow
@@ -55,15 +56,7 @@ type overdue struct {
 }
 
 func checkOverdue(ops []Op, jobs []*jobHistory, o Options, r *Report) {
-	x := &overdue{report: r, skews: o.Skews, calls: map[string][]*Op{}, lost: map[string][]*Op{}}
-	for _, w := range o.Quiet {
-		if w.To == 0 {
-			w.To = math.MaxInt64
-		}
-		if w.From += settling.Microseconds(); w.From < w.To {
-			x.quiet = append(x.quiet, w)
-		}
-	}
+	x := &overdue{report: r, skews: o.Skews, quiet: o.settled(), calls: map[string][]*Op{}, lost: map[string][]*Op{}}
 	for i := range ops {
 		x.take(&ops[i])
 	}
@@ -79,6 +72,19 @@ func checkOverdue(ops []Op, jobs []*jobHistory, o Options, r *Report) {
 	for _, s := range jobs {
 		x.job(s)
 	}
+}
+
+// settled returns the times without a fault, sorted, with the time to settle taken off.
+func (o Options) settled() (windows []Window) {
+	for _, w := range o.Quiet {
+		if w.To == 0 {
+			w.To = math.MaxInt64
+		}
+		if w.From += settling.Microseconds(); w.From < w.To {
+			windows = append(windows, w)
+		}
+	}
+	return windows
 }
 
 func (x *overdue) take(op *Op) {

@@ -40,7 +40,7 @@ func checkRoom(q *Op, jobs []*jobHistory, r *Report) {
 			if a.Outcome == OK && (lives[a.Seq] == nil || a.Complete < lives[a.Seq].from) {
 				lives[a.Seq] = &lease{a.Complete, s.endOf(a.Seq), a}
 			}
-			if a.Outcome == Fail && a.Code == overQuota {
+			if a.Outcome == Fail && a.Code == overQuota && a.Group == 0 { // a group needs room for all of it
 				refused = append(refused, a)
 			}
 		}
@@ -104,12 +104,13 @@ func (s *jobHistory) goneBy(seq uint64) int64 {
 }
 
 // checkAddRate counts the jobs that were certainly added through a node between two instants. It judges
-// times without faults only, because a node that restarts has a whole second's adds again.
+// times without faults only: a node that restarts has a whole second's adds again, and one that has lost
+// its state learns the quota with it. What follows a finish counts and is never refused.
 func checkAddRate(q *Op, jobs []*jobHistory, o Options, r *Report) {
 	added := map[string][]*Op{} // by node, in the order of their beginnings
 	for _, s := range jobs {
 		for _, a := range s.adds {
-			if a.Outcome == OK && a.Result == created {
+			if a.Outcome == OK && a.Result == created && a.Group == 0 {
 				added[a.Node] = append(added[a.Node], a)
 			}
 		}
@@ -117,10 +118,7 @@ func checkAddRate(q *Op, jobs []*jobHistory, o Options, r *Report) {
 	for _, node := range slices.Sorted(maps.Keys(added)) {
 		adds := added[node]
 		slices.SortFunc(adds, func(a, b *Op) int { return cmp.Compare(a.Invoke, b.Invoke) })
-		for _, w := range o.Quiet {
-			if w.To == 0 {
-				w.To = math.MaxInt64
-			}
+		for _, w := range o.settled() {
 			from, _ := slices.BinarySearchFunc(adds, w.From, func(a *Op, at int64) int { return cmp.Compare(a.Invoke, at) })
 			to, _ := slices.BinarySearchFunc(adds, w.To, func(a *Op, at int64) int { return cmp.Compare(a.Invoke, at) })
 			if n, at := q.Limits.overRate(adds[from:to], w.To); n > 0 {

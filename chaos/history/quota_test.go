@@ -83,7 +83,8 @@ func TestALifeThatBeganUnnoticedTakesRoom(t *testing.T) {
 }
 
 func TestRateOfNamespaces(t *testing.T) {
-	const rate = 10
+	const rate, begin = 10, 10 * sec
+	settled := Window{From: begin - settling.Microseconds()}
 	for _, c := range []struct {
 		name  string
 		bad   int
@@ -92,18 +93,18 @@ func TestRateOfNamespaces(t *testing.T) {
 		quiet []Window
 		nodes int
 	}{
-		{"a second of it at once", 0, rate, ms, []Window{{From: 0}}, 1},
-		{"more at once", 1, rate + 3, ms, []Window{{From: 0}}, 1},
-		{"through two nodes", 0, 2 * rate, ms, []Window{{From: 0}}, 2},
-		{"while there is a fault", 0, 3 * rate, ms, []Window{{From: sec}}, 1},
-		{"as many as it may be", 0, 5 * rate, 100 * ms, []Window{{From: 0}}, 1},
-		{"a little faster", 1, 5 * rate, 60 * ms, []Window{{From: 0}}, 1},
-		{"a restart between two times", 0, 2 * rate, 2 * ms, []Window{{From: 0, To: 20*ms - 1}, {From: 20 * ms}}, 1},
+		{"a second of it at once", 0, rate, ms, []Window{settled}, 1},
+		{"more at once", 1, rate + 3, ms, []Window{settled}, 1},
+		{"through two nodes", 0, 2 * rate, ms, []Window{settled}, 2},
+		{"while there is a fault", 0, 3 * rate, ms, []Window{{From: begin}}, 1},
+		{"as many as it may be", 0, 5 * rate, 100 * ms, []Window{settled}, 1},
+		{"a little faster", 1, 5 * rate, 60 * ms, []Window{settled}, 1},
+		{"a restart between two times", 0, 2 * rate, 2 * ms, []Window{{From: settled.From, To: begin + 20*ms - 1}, {From: settled.From + 20*ms}}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ops := []Op{{Kind: Quota, Topic: "t.", Invoke: -10, Complete: -5, Limits: &Limits{AddRate: rate}}}
 			for i := range c.adds {
-				at := int64(i) * c.every
+				at := begin + int64(i)*c.every
 				ops = append(ops, Op{Kind: Add, ID: fmt.Sprint("r", i), Topic: "t.a", Node: fmt.Sprint("n", i%c.nodes), Seq: uint64(i + 1), Result: created, Invoke: at, Complete: at + ms - 1, TTR: time.Second})
 			}
 			o := testOptions

@@ -47,6 +47,7 @@ type Config struct {
 
 	Producers     int // over HTTP, one job at a time
 	BulkProducers int // over HTTP, a batch at a time
+	Importers     int // over HTTP, a batch at a time
 	Consumers     int // over HTTP
 	Streamers     int // over HTTP, with a stream
 	Patient       int // consumers over HTTP, of Awaited
@@ -98,6 +99,7 @@ func Run(ctx context.Context, c Config) {
 	}
 	start(c.Producers, newProducer)
 	start(c.BulkProducers, newBulkProducer)
+	start(c.Importers, newImporter)
 	start(c.Consumers, newConsumer)
 	start(c.Streamers, newStreamer)
 	start(c.Patient, newPatient)
@@ -118,7 +120,7 @@ func Run(ctx context.Context, c Config) {
 
 // clients returns the number of clients that Run starts. The next number is free.
 func (c Config) clients() int {
-	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Patient + min(c.Patient, 1) + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.TenantLoads + c.Pausers + c.PushProducers + c.TokenHolders + c.TubeProducers + c.TubeConsumers
+	return c.Producers + c.BulkProducers + c.Importers + c.Consumers + c.Streamers + c.Patient + min(c.Patient, 1) + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.TenantLoads + c.Pausers + c.PushProducers + c.TokenHolders + c.TubeProducers + c.TubeConsumers
 }
 
 // topics returns all topics that may have jobs.

@@ -138,17 +138,9 @@ func (m *mutant) forget(now int64, op *jobpb.Op) *jobpb.Result {
 	var ref *jobpb.Ref
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
-		if m.name != hook.DropAdd || !victim(nameOfAdd(k.Add)) {
-			return nil
-		}
-		r := &jobpb.Result{Seq: 1 << 40, Id: k.Add.Id, State: jobpb.State_STATE_READY, DueMs: dueOf(now, k.Add)}
-		if r.DueMs > now {
-			r.State = jobpb.State_STATE_DELAYED
-		}
-		if r.Id == "" {
-			r.Id = "$0-" + strconv.FormatUint(r.Seq, 10)
-		}
-		return r
+		return m.drop(hook.DropAdd, now, k.Add)
+	case *jobpb.Op_ImportJob:
+		return m.drop(hook.DropImport, now, k.ImportJob.Add)
 	case *jobpb.Op_DeleteToken:
 		if m.name != hook.ForgetRevoke {
 			return nil
@@ -163,6 +155,21 @@ func (m *mutant) forget(now int64, op *jobpb.Op) *jobpb.Result {
 		return nil
 	}
 	return &jobpb.Result{Seq: ref.Seq, Id: ref.Id}
+}
+
+// drop is forget for an operation that adds a job, if the process is that mutant.
+func (m *mutant) drop(mutant string, now int64, a *jobpb.Add) *jobpb.Result {
+	if m.name != mutant || !victim(nameOfAdd(a)) {
+		return nil
+	}
+	r := &jobpb.Result{Seq: 1 << 40, Id: a.Id, State: jobpb.State_STATE_READY, DueMs: dueOf(now, a)}
+	if r.DueMs > now {
+		r.State = jobpb.State_STATE_DELAYED
+	}
+	if r.Id == "" {
+		r.Id = "$0-" + strconv.FormatUint(r.Seq, 10)
+	}
+	return r
 }
 
 // nameOfAdd returns the id of a job, or its body if it has none.

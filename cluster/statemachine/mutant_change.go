@@ -30,6 +30,11 @@ func (m *mutant) reword(now int64, op *jobpb.Op) func(*jobpb.Result) {
 		if a := op.GetAdd(); a != nil && oneIn(nameOfAdd(a), unfoundEvery) {
 			return unfindable(a)
 		}
+	case hook.ForgetAttempts:
+		if j := op.GetImportJob(); j.GetAttempts() > 0 {
+			j.Attempts = 0
+			return func(*jobpb.Result) {}
+		}
 	case hook.ForgetQuota, hook.HalveQuota:
 		if n := op.GetPutNamespace().GetNamespace(); n.GetQuotas() != nil {
 			return m.requota(n)

@@ -170,6 +170,26 @@ func TestMutantForgetsHeaders(t *testing.T) {
 	require.NotEmpty(t, page.Jobs)
 }
 
+func importOp(id string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_ImportJob{ImportJob: &jobpb.ImportJob{Add: &jobpb.Add{Id: id, Topic: "t", TtrMs: 1e6, DueMs: 500}, Attempts: 2}}}
+}
+
+func TestMutantForgetsImports(t *testing.T) {
+	r := newMutantRig(t, hook.DropImport)
+	for i := range mutantJobs {
+		require.Equal(t, fmt.Sprint("job-", i), r.do(1000, importOp(fmt.Sprint("job-", i)))[0].Id)
+	}
+	got := len(r.do(1000, reserveOp(1000))[0].Jobs)
+	require.Less(t, got, mutantJobs)
+	require.Greater(t, got, mutantJobs/2)
+}
+
+func TestMutantForgetsAttemptsOfImports(t *testing.T) {
+	r := newMutantRig(t, hook.ForgetAttempts)
+	r.do(1000, importOp("a"))
+	require.EqualValues(t, 1, r.do(1000, reserveOp(1))[0].Jobs[0].Attempts)
+}
+
 func TestMutantsChangeQuotas(t *testing.T) {
 	for mutant, jobs := range map[string]uint64{hook.ForgetQuota: 0, hook.HalveQuota: 2} {
 		r := newMutantRig(t, mutant)

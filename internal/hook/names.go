@@ -39,6 +39,8 @@ const (
 	IgnoreCondition = "ignore-condition" // changes ignore their condition
 	FinishUnposted  = "finish-unposted"  // some jobs of a topic with a target are finished and not posted
 	ForgetHeader    = "forget-header"    // some jobs are not found by their headers
+	DropImport      = "drop-import"      // some imported jobs are acknowledged and forgotten
+	ForgetAttempts  = "forget-attempts"  // imported jobs lose the attempts that they had
 	ForgetQuota     = "forget-quota"     // namespaces have no quotas
 	HalveQuota      = "halve-quota"      // namespaces have half of the room that was asked for
 	StaleRead       = "stale-read"       // consistent reads return the local state of the node
@@ -49,6 +51,6 @@ const (
 func Mutants() []string {
 	return []string{
 		DropAdd, DeliverEarly, DeliverLate, HandOutTwice, ForgetDelete, SkipFsync,
-		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, ForgetQuota, HalveQuota, StaleRead, ForgetRevoke,
+		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, DropImport, ForgetAttempts, ForgetQuota, HalveQuota, StaleRead, ForgetRevoke,
 	}
 }
