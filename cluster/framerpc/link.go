@@ -2,6 +2,7 @@ package framerpc
 
 import (
 	"errors"
+	"math"
 	"net"
 	"runtime"
 	"sync"
@@ -12,10 +13,14 @@ const (
 	// writeTimeout is how long the other node may leave what was written unread.
 	writeTimeout = 15 * time.Second
 	// maxWaiting bounds the messages of streams that wait to be written; a stream that
-	// sends more blocks. Calls and replies are bounded by maxExchanges.
+	// sends more blocks. Calls are bounded by maxExchanges.
 	maxWaiting = 4096
-	// maxExchanges bounds the exchanges of one connection.
+	// maxExchanges bounds the exchanges of one connection, and the replies that wait to be
+	// written: an exchange ends when its reply is queued.
 	maxExchanges = 65_536
+	// maxRefusals bounds what waits to be written when a call is refused. Beyond it the
+	// connection is not read, so a caller that is no member and reads nothing holds little.
+	maxRefusals = 64
 	// keptBuffer is the largest buffer that the writer keeps for the next frames, and
 	// about how much it encodes before it writes.
 	keptBuffer = 256 << 10
@@ -64,8 +69,17 @@ func newLink(c net.Conn) *link {
 // put queues a frame. It blocks only for a message of a stream, while too many frames
 // wait. It fails when the link is closed.
 func (l *link) put(o outgoing) error {
+	most := math.MaxInt
+	if o.kind == kindMessage {
+		most = maxWaiting
+	}
+	return l.putWithin(most, o)
+}
+
+// putWithin blocks while most or more frames wait. The writer must not call it.
+func (l *link) putWithin(most int, o outgoing) error {
 	l.mu.Lock()
-	for o.kind == kindMessage && l.err == nil && len(l.queue) >= maxWaiting {
+	for l.err == nil && len(l.queue) >= most {
 		l.room.Wait()
 	}
 	err := l.err

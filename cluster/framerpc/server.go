@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync"
 
@@ -112,7 +113,8 @@ type serverConn struct {
 	*link
 	server *Server
 	ctx    context.Context // ends with the connection; has the caller's address
-	work   sync.WaitGroup  // handlers
+	cancel context.CancelFunc
+	work   sync.WaitGroup // handlers
 
 	mu        sync.Mutex
 	exchanges map[uint64]*exchange
@@ -148,16 +150,25 @@ func OnUnsent(ctx context.Context, f func(message any)) {
 
 // serve serves a connection until it ends, and waits for its handlers.
 func (s *Server) serve(conn net.Conn) {
-	ctx, cancel := context.WithCancel(grpcpeer.NewContext(context.Background(), &grpcpeer.Peer{Addr: conn.RemoteAddr()}))
-	c := &serverConn{link: newLink(conn), server: s, ctx: ctx, exchanges: map[uint64]*exchange{}}
+	ctx := grpcpeer.NewContext(context.Background(), &grpcpeer.Peer{Addr: conn.RemoteAddr()})
+	s.newConn(ctx, conn).serve()
+}
+
+func (s *Server) newConn(ctx context.Context, conn net.Conn) *serverConn {
+	c := &serverConn{link: newLink(conn), server: s, exchanges: map[uint64]*exchange{}}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+func (c *serverConn) serve() {
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		c.close(c.write(func(o outgoing, err error) {
-			c.end(o.exchange, status.Errorf(codes.Internal, "the reply cannot be sent: %v", err))
+			c.end(math.MaxInt, o.exchange, status.Errorf(codes.Internal, "the reply cannot be sent: %v", err))
 		}))
 	})
 	c.close(c.read())
-	cancel()
+	c.cancel()
 	c.work.Wait()
 	writing.Wait()
 }
@@ -174,7 +185,7 @@ func (c *serverConn) read() error {
 				if err := r.skip(h.payload); err != nil {
 					return err
 				}
-				c.end(h.exchange, refused)
+				c.end(maxRefusals, h.exchange, refused)
 				continue
 			}
 		}
@@ -216,7 +227,7 @@ func (c *serverConn) handle(h head, payload []byte) error {
 	case kindStream:
 		stream := &serverStream{conn: c, id: h.exchange, inbox: make(chan []byte, inboxSize)}
 		return c.begin(h, stream, func(*exchange) {
-			c.end(h.exchange, c.server.convert(c.server.streams[h.method](stream)))
+			c.end(maxExchanges, h.exchange, c.server.convert(c.server.streams[h.method](stream)))
 		})
 	case kindMessage:
 		if x := c.exchange(h.exchange); x != nil && x.stream == nil {
@@ -267,24 +278,25 @@ func (c *serverConn) call(x *exchange, h head, payload []byte) {
 		return nil
 	})
 	if err != nil {
-		c.end(h.exchange, c.server.convert(err))
+		c.end(maxExchanges, h.exchange, c.server.convert(err))
 		return
 	}
-	c.forget(h.exchange)
 	o := outgoing{exchange: h.exchange, kind: kindReply, message: reply, from: x}
-	if c.put(o) != nil { // the caller learns that the connection failed
+	if c.putWithin(maxExchanges, o) != nil { // the caller learns that the connection failed
 		o.notWritten()
 	}
+	c.forget(h.exchange)
 }
 
-// end ends an exchange with a status error; nil: without an error.
-func (c *serverConn) end(id uint64, err error) {
-	c.forget(id)
+// end ends an exchange with a status error; nil: without an error. It blocks while most or more
+// frames wait.
+func (c *serverConn) end(most int, id uint64, err error) {
 	o := outgoing{exchange: id, kind: kindEnd}
 	if err != nil {
 		o.message = status.Convert(err).Proto()
 	}
-	_ = c.put(o) // the caller learns that the connection failed
+	_ = c.putWithin(most, o) // the caller learns that the connection failed
+	c.forget(id)
 }
 
 func (c *serverConn) exchange(id uint64) *exchange {
