@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"net"
+	"sync"
 
 	"google.golang.org/grpc/codes"
 	grpcpeer "google.golang.org/grpc/peer"
@@ -28,9 +30,8 @@ type admission struct {
 }
 
 func (a admission) check(ctx context.Context, method string) error {
-	p, _ := grpcpeer.FromContext(ctx)
 	var caller *transport.CallerAddr
-	if p != nil {
+	if p, ok := grpcpeer.FromContext(ctx); ok {
 		caller, _ = p.Addr.(*transport.CallerAddr)
 	}
 	switch {
@@ -40,4 +41,62 @@ func (a admission) check(ctx context.Context, method string) error {
 		return nil
 	}
 	return status.Errorf(codes.PermissionDenied, "server %.64q is no member of the cluster", caller.ServerID)
+}
+
+// isMember reports whether a connection is from a member.
+func (a admission) isMember(c net.Conn) bool {
+	caller, ok := c.RemoteAddr().(*transport.CallerAddr)
+	return ok && a.member(caller.ServerID)
+}
+
+// splitCallers returns a listener for the connections of l that belong to members, and one for the
+// others. Closing either closes l and ends the work that it starts with run.
+func splitCallers(l net.Listener, isMember func(net.Conn) bool, run func(func())) (members, strangers net.Listener) {
+	m := &callerListener{Listener: l, conns: make(chan net.Conn), done: make(chan struct{})}
+	s := &callerListener{Listener: l, conns: make(chan net.Conn), done: make(chan struct{})}
+	run(func() {
+		defer m.Close()
+		defer s.Close()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to := s
+			if isMember(c) {
+				to = m
+			}
+			select {
+			case to.conns <- c:
+			case <-to.done:
+				c.Close()
+				return
+			}
+		}
+	})
+	return m, s
+}
+
+// callerListener is one of those that splitCallers returns.
+type callerListener struct {
+	net.Listener
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+// Accept implements net.Listener.
+func (l *callerListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *callerListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,36 @@ func TestANonMemberIsRefusedBeforeItsMessage(t *testing.T) {
 	s, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, memberpb.Membership_Remove_FullMethodName)
 	require.NoError(t, err)
 	require.Equal(t, codes.PermissionDenied, status.Code(s.RecvMsg(new(memberpb.RemoveResponse))), "though nothing was sent but the head")
+}
+
+// Some calls are open to servers that are no members. What they may send is small.
+func TestANonMemberHoldsLittleOfANodesMemory(t *testing.T) {
+	c := newTestCluster(t, 1)
+	leader := c.nodes[c.leader()]
+	stranger, err := transport.Listen(transport.Options{Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x"})
+	require.NoError(t, err)
+	defer stranger.Close()
+	p := leaderrpc.NewConns(stranger.DialRPC)
+	defer p.Close()
+	cc, err := p.Get(context.Background(), leader.data.ServerID(), leader.mux.Addr().String())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err = memberpb.NewMembershipClient(cc).Status(ctx, &memberpb.StatusRequest{ServerId: "n9.x", About: strings.Repeat("x", 128<<10)})
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
+
+	// Streams that were begun, and have no message yet. The next one waits for one of them to end.
+	const allowed = 4
+	begin := func(ctx context.Context) error {
+		_, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, memberpb.Membership_Status_FullMethodName)
+		return err
+	}
+	for range allowed {
+		require.NoError(t, begin(ctx))
+	}
+	short, end := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer end()
+	require.Equal(t, codes.DeadlineExceeded, status.Code(begin(short)))
 }
 
 // A node may speak in its own name only.

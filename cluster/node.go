@@ -42,7 +42,8 @@ type Node struct {
 	data     *datadir.Dir
 	mux      *transport.Mux
 	conns    *leaderrpc.Conns
-	rpc      *grpc.Server // of membership
+	rpc      *grpc.Server // of membership, for members
+	openRPC  *grpc.Server // of membership, for others
 	frames   *leaderrpc.Frames
 	loop     *loopWatch
 	calls    *framerpc.Server // of the shard
@@ -260,10 +261,13 @@ func (n *Node) joinMembers() error {
 // serve starts to serve the calls of other nodes.
 func (n *Node) serve() error {
 	admit := admission{member: n.members.Configured}.check
-	n.rpc, n.calls = leaderrpc.NewServer(admit), leaderrpc.NewFrameServer(admit)
+	n.rpc, n.openRPC, n.calls = leaderrpc.NewServer(admit), leaderrpc.NewStrangerServer(admit), leaderrpc.NewFrameServer(admit)
 	n.members.Register(n.rpc)
+	n.members.Register(n.openRPC)
 	noderpc.RegisterNodeServer(n.calls, &service{shard: n.shardNumber, standby: n.standbyAsLeader})
-	n.work.Go(func() { n.serveCalls(n.rpc.Serve, n.mux.RPC()) })
+	members, strangers := splitCallers(n.mux.RPC(), admission{member: n.members.Configured}.isMember, n.work.Go)
+	n.work.Go(func() { n.serveCalls(n.rpc.Serve, members) })
+	n.work.Go(func() { n.serveCalls(n.openRPC.Serve, strangers) })
 	n.work.Go(func() { n.serveCalls(n.calls.Serve, n.mux.Frames()) })
 	return nil
 }
@@ -333,6 +337,7 @@ func (n *Node) release() error {
 	}
 	if n.rpc != nil {
 		n.rpc.Stop()
+		n.openRPC.Stop()
 		n.calls.Stop()
 	}
 	if n.shard != nil {

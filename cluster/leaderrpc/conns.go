@@ -13,9 +13,19 @@ import (
 )
 
 const (
-	// maxMessageBytes bounds one message between nodes. The largest are statuses of
+	// maxMessageBytes bounds one reply between nodes. The largest are statuses of
 	// members.
 	maxMessageBytes = 256 << 20
+	// maxRequestBytes bounds one request: servers outside Raft's configuration make some, too. The
+	// largest are those for a status, with an ack of each member.
+	maxRequestBytes = 64 << 10
+	// maxHeaderBytes bounds the header of a request.
+	maxHeaderBytes = 8 << 10
+	// memberStreams and strangerStreams bound the calls of one connection at a time. More wait at
+	// the caller.
+	memberStreams, strangerStreams = 128, 4
+	// strangerAge is how long a connection of a caller that is no member lasts.
+	strangerAge = 10 * time.Second
 
 	// An idle connection is probed after keepAlive and closed keepAliveTimeout later, in
 	// case the peer vanished without a reset.
@@ -57,13 +67,23 @@ func newConn(dial Dial, to peer) (*grpc.ClientConn, error) {
 	)
 }
 
-// NewServer returns the server at the other end of such connections. It refuses the calls
-// for which admit fails.
+// NewServer returns the server at the other end of such connections, for callers that are members.
+// It refuses the calls for which admit fails.
 func NewServer(admit func(ctx context.Context, method string) error) *grpc.Server {
-	return grpc.NewServer(
+	return newServer(admit, memberStreams, grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepAlive, Timeout: keepAliveTimeout}))
+}
+
+// NewStrangerServer is NewServer for callers that are no members. Its connections end after
+// strangerAge, so that a caller that has become a member connects again, to the other server.
+func NewStrangerServer(admit func(ctx context.Context, method string) error) *grpc.Server {
+	return newServer(admit, strangerStreams, grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepAlive, Timeout: keepAliveTimeout, MaxConnectionAge: strangerAge, MaxConnectionAgeGrace: strangerAge}))
+}
+
+func newServer(admit func(ctx context.Context, method string) error, streams uint32, more ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(more,
 		// The tap rejects a call by its header. Interceptors run after gRPC has read and
-		// decoded a unary message of up to maxMessageBytes. They check again because gRPC
-		// declares the tap experimental.
+		// decoded a unary message. They check again because gRPC declares the tap experimental.
 		grpc.InTapHandle(func(ctx context.Context, call *tap.Info) (context.Context, error) {
 			return ctx, admit(ctx, call.FullMethodName)
 		}),
@@ -80,9 +100,12 @@ func NewServer(admit func(ctx context.Context, method string) error) *grpc.Serve
 			}
 			return statusOf(next(srv, s))
 		}),
-		grpc.MaxRecvMsgSize(maxMessageBytes),
+		grpc.MaxRecvMsgSize(maxRequestBytes),
 		grpc.MaxSendMsgSize(maxMessageBytes),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepAlive, Timeout: keepAliveTimeout}),
+		grpc.MaxConcurrentStreams(streams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.InitialWindowSize(maxRequestBytes), // a fixed one; by default it grows
+		grpc.InitialConnWindowSize(maxRequestBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepAlive / 2, PermitWithoutStream: true}),
-	)
+	)...)
 }
