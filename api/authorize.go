@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,11 +177,30 @@ func (x *call) identify(by access.Caller, rt route, e endpoint) {
 	if x.ofDashboard() {
 		x.who.Via = "dashboard"
 	}
+	if e.need.everywhere {
+		x.who.Resource = "all topics"
+	}
 	x.needs = e.need
 	if by.Principal.IsAnonymous() && x.s.Access.State().Mode() == off && !e.need.audited() {
 		return // most calls to an open cluster; without a request in the context they are nobody's
 	}
 	x.r = x.r.WithContext(access.NewContext(x.r.Context(), x.who))
+}
+
+// manages makes a command of POST / one of the calls that the audit log has.
+func (x *call) manages(command, resource string) {
+	if x.who == nil {
+		x.identify(access.Caller{}, route{shown: "/"}, endpoint{need: toManage})
+	}
+	x.needs = toManage
+	x.who.Call, x.who.Resource = x.who.Call+" "+command, resource
+}
+
+// about names for the audit log what a call is about whose path does not say it.
+func (x *call) about(resource func() string) {
+	if x.who != nil && x.needs.audited() {
+		x.who.Resource = resource()
+	}
 }
 
 // callerOf returns who makes a request, as access.Identity does. What a browser adds by itself
@@ -222,6 +243,62 @@ func resourceOf(r *http.Request) string {
 		return value
 	}
 	return ""
+}
+
+// namedJobs is how many jobs of a list are named in the audit log.
+const namedJobs = 5
+
+// resourceOfOps names what a list of operations is about: the first few jobs, or the topics that
+// they come into, and how many there are.
+func resourceOfOps(ops []*jobpb.Op) string {
+	var names []string
+	for _, op := range ops {
+		name := refOf(op).GetId()
+		if add := op.GetImportJob().GetAdd(); add != nil {
+			name = "topic " + add.Topic
+		}
+		if slices.Contains(names, name) {
+			continue
+		}
+		if len(names) == namedJobs {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, name)
+	}
+	word := "jobs"
+	if len(ops) == 1 {
+		word = "job"
+	}
+	return fmt.Sprintf("%d %s: %s", len(ops), word, strings.Join(names, ", "))
+}
+
+// refOf returns the job that an operation of a list names; nil: it names none.
+func refOf(op *jobpb.Op) *jobpb.Ref {
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Delete:
+		return k.Delete.Ref
+	case *jobpb.Op_Kick:
+		return k.Kick.Ref
+	case *jobpb.Op_Update:
+		return k.Update.Ref
+	}
+	return nil
+}
+
+// resourceOfQuery names which jobs a query finds. The values of headers are not for the log.
+func resourceOfQuery(q *jobpb.JobQuery) string {
+	parts := []string{"jobs of all topics"}
+	if q.Topic != "" {
+		parts[0] = "jobs of topic " + q.Topic
+	}
+	if prefix := q.Filter.GetIdPrefix(); prefix != "" {
+		parts = append(parts, "id_prefix "+prefix)
+	}
+	for _, h := range q.Filter.GetHeaders() {
+		parts = append(parts, "header "+h.Name)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // unauthorized returns what a caller without a token gets instead of forbidden: it must first

@@ -108,6 +108,7 @@ func (s *server) each(x *call, n int, op func(int) (*jobpb.Op, error), write fun
 		}
 		ops = append(ops, o)
 	}
+	x.about(func() string { return resourceOfOps(ops) })
 	var results []*jobpb.Result
 	if len(ops) > 0 {
 		var err error

@@ -152,6 +152,9 @@ func (s *server) commandEnd(x *call, q *commandRequest) error {
 	op := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}
 	if strings.EqualFold(q.Command.v, "delete") {
 		op = &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}
+		if !q.Token.set { // else it is a finish
+			x.manages("delete", "job "+q.ID.v)
+		}
 	}
 	if _, err := s.doOne(x, op); err != nil {
 		return err

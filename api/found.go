@@ -87,6 +87,7 @@ func (s *server) changeFound(x *call, word string, make change) error {
 	if err != nil {
 		return err
 	}
+	x.about(func() string { return resourceOfQuery(q) })
 	condition := &jobpb.Condition{Filter: q.Filter, Topic: q.Topic}
 	if q.State != jobpb.State_STATE_NONE {
 		condition.States = []jobpb.State{q.State}

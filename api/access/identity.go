@@ -6,13 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
+	"tarry/api/audit"
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -142,7 +141,7 @@ func (i *Identity) isUnknown(key [sha256.Size]byte) bool {
 
 // mayAsk reports whether the leader may be asked for an address, and counts it.
 func (i *Identity) mayAsk(remote string) bool {
-	at, host := time.Now(), network(remote)
+	at, host := time.Now(), audit.Network(remote)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	b := i.asked[host]
@@ -154,21 +153,6 @@ func (i *Identity) mayAsk(remote string) bool {
 		i.asked[host] = b
 	}
 	return b.take(at) && i.all.take(at)
-}
-
-// network returns the address of a client without the port; of IPv6 the network, because a
-// client has all addresses of one.
-func network(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		host = remote
-	}
-	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() && !addr.Is4In6() {
-		if of, err := addr.WithZone("").Prefix(64); err == nil {
-			return of.String()
-		}
-	}
-	return host
 }
 
 func (i *Identity) remember(key [sha256.Size]byte) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/api/audit"
 	"tarry/auth"
 )
 
@@ -86,6 +87,6 @@ func TestAskingIsLimitedForAllTogether(t *testing.T) {
 		"10.0.0.1:5": "10.0.0.1", "[2001:db8::1]:5": "2001:db8::/64", "[2001:db8::ffff:1]:6": "2001:db8::/64",
 		"[2001:db8:0:1::1]:5": "2001:db8:0:1::/64", "[fe80::1%eth0]:5": "fe80::/64", "[::ffff:10.0.0.1]:5": "::ffff:10.0.0.1", "pipe": "pipe",
 	} {
-		require.Equal(t, want, network(remote))
+		require.Equal(t, want, audit.Network(remote))
 	}
 }

@@ -125,7 +125,7 @@ const (
 // SignIn makes a session of the dashboard for the holder of a token. remote is its address. An
 // error is for the client, and does not tell which tokens there are.
 func (c *Control) SignIn(ctx context.Context, token, remote string) (session, id string, err error) {
-	from, at := network(remote), time.Now()
+	from, at := audit.Network(remote), time.Now()
 	if !c.signIns.take(from, at) {
 		c.denied.WithLabelValues(verbSignIn, "too_many").Inc()
 		e := job.Errorf(job.CodeOverloaded, "too many sign-ins from this address have failed; try again in %d s", int(signInEvery.Seconds()))

@@ -5,12 +5,16 @@
 package audit
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,7 +42,9 @@ type Record struct {
 	Outcome   string    `json:"outcome"`
 	Code      string    `json:"code,omitzero"`   // of the error
 	Reason    string    `json:"reason,omitzero"` // of a denial
-	Times     int       `json:"times,omitzero"`  // that a batch was denied so, if several; the resource is the first of them
+	// Times is how often a batch was denied so, if several; the resource is the first of them. Or
+	// how many denials of one kind this line stands for (repeats.go); the rest is of the last.
+	Times int `json:"times,omitzero"`
 }
 
 const (
@@ -58,6 +64,7 @@ type Log struct {
 	stop    sync.Once
 	quit    chan struct{}
 	file    *os.File // of the goroutine that writes
+	repeats repeats
 	dropped atomic.Uint64
 	failed  atomic.Bool // the last write failed
 
@@ -90,6 +97,9 @@ func (l *Log) Add(r Record) {
 	}
 	r.Time = time.Now().UTC().Truncate(time.Millisecond)
 	r.Resource, r.Reason = brief(r.Resource), brief(r.Reason)
+	if (r.Outcome == Denied || r.Outcome == Reported) && !l.repeats.pass(r) {
+		return
+	}
 	select {
 	case l.queue <- r:
 	default:
@@ -131,14 +141,19 @@ func (l *Log) write() {
 			l.complain(err)
 		}
 	}()
+	tick := time.NewTicker(repeatAfter)
+	defer tick.Stop()
 	for {
 		select {
 		case r := <-l.queue:
 			l.line(r)
+		case <-tick.C:
+			l.writeRepeats()
 		case <-l.reopen:
 			l.openAgain()
 		case <-l.quit:
 			l.drain()
+			l.writeRepeats()
 			return
 		}
 	}
@@ -156,10 +171,19 @@ func (l *Log) drain() {
 	}
 }
 
+// writeRepeats writes how often each kind of denial was repeated.
+func (l *Log) writeRepeats() {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	for _, r := range l.repeats.take() {
+		r.Time = now // a log's times do not go back
+		l.line(r)
+	}
+}
+
 func (l *Log) line(r Record) {
 	text, err := json.Marshal(r, jsontext.AllowInvalidUTF8(true)) // cut text may end within a character
 	if err == nil {
-		_, err = l.file.Write(append(text, '\n'))
+		_, err = l.file.Write(append(escape(text), '\n'))
 	}
 	if err != nil {
 		l.dropped.Add(1)
@@ -168,6 +192,32 @@ func (l *Log) line(r Record) {
 	}
 	l.failed.Store(false)
 }
+
+// escape returns JSON in which all characters that do not print are escaped, and not only those
+// that JSON demands: a terminal or a viewer may take them for an order, for the end of a line,
+// or show the text behind them in another order.
+func escape(text []byte) []byte {
+	if !bytes.ContainsFunc(text, isHidden) {
+		return text
+	}
+	var safe []byte
+	for _, r := range string(text) {
+		switch {
+		case !isHidden(r):
+			safe = utf8.AppendRune(safe, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			safe = fmt.Appendf(safe, `\u%04x\u%04x`, high, low)
+		default:
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		}
+	}
+	return safe
+}
+
+// isHidden reports whether a character is a control or format character, a separator other than
+// the space, or none that is assigned.
+func isHidden(r rune) bool { return !unicode.IsPrint(r) }
 
 // openAgain keeps the present file if the path cannot be opened.
 func (l *Log) openAgain() {
