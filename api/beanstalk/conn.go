@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tarry/api"
 	"tarry/api/access"
 	"tarry/auth"
 	"tarry/internal/addrlimit"
@@ -20,6 +21,13 @@ import (
 // flushBytes is how many bytes of replies to a pipeline are collected before they
 // are written.
 const flushBytes = 32 << 10
+
+// countedBytes is how much of a reply belongs to what a connection costs. More counts in the budget
+// of bytes while the client has not read it.
+const countedBytes = 4 << 10
+
+// replyGrace is how long a client may leave a reply that counts unread, beside api.ReadTime.
+const replyGrace = 30 * time.Second
 
 // keepBytes is the largest buffer that a connection keeps for its next reply.
 const keepBytes = 2 << 10
@@ -240,7 +248,10 @@ func (c *conn) dispatch(cmd command) error {
 func (c *conn) tubes(cmd command) {
 	switch cmd.verb {
 	case use:
-		c.server.tubes.use(cmd.tube, 1)
+		if !c.server.tubes.use(cmd.tube, 1) {
+			c.say(outOfMemory)
+			return
+		}
 		c.server.tubes.use(c.used, -1)
 		c.used = cmd.tube
 		c.say("USING " + c.used)
@@ -257,15 +268,33 @@ func (c *conn) tubes(cmd command) {
 
 func (c *conn) watch(tube string) {
 	c.asked = c.asked || tube == defaultTube
-	if !slices.Contains(c.watched, tube) {
-		if len(c.watched) == job.MaxReserveTopics {
-			c.say(outOfMemory)
-			return
-		}
-		c.watched = append(c.watched, tube) // beyond what a finished reserve may still read
-		c.server.tubes.watch(tube, 1)
+	if !slices.Contains(c.watched, tube) && !c.watchAlso(tube) {
+		c.say(outOfMemory)
+		return
 	}
 	c.say("WATCHING " + strconv.Itoa(len(c.watched)))
+}
+
+// watchAlso reports whether there was room for the name: it counts in the budget of bytes.
+func (c *conn) watchAlso(tube string) bool {
+	if len(c.watched) == job.MaxReserveTopics || !c.claim(nameBytes(tube)) {
+		return false
+	}
+	if !c.server.tubes.watch(tube, 1) {
+		c.unclaim(int64(nameBytes(tube)))
+		return false
+	}
+	c.watched = append(c.watched, tube) // beyond what a finished reserve may still read
+	return true
+}
+
+// nameBytes is what a watched name takes in memory; all connections watch the default tube at first.
+func nameBytes(tube string) int {
+	const references = 128 // in the connection, and among the node's tubes
+	if tube == defaultTube {
+		return 0
+	}
+	return len(tube) + references
 }
 
 func (c *conn) ignore(tube string) {
@@ -278,6 +307,7 @@ func (c *conn) ignore(tube string) {
 		// A new list: a finished reserve may still read the old one.
 		c.watched = slices.Concat(c.watched[:at], c.watched[at+1:])
 		c.server.tubes.watch(tube, -1)
+		c.unclaim(int64(nameBytes(tube)))
 	}
 	c.say("WATCHING " + strconv.Itoa(len(c.watched)))
 }
@@ -327,10 +357,22 @@ func (c *conn) document(text []byte) {
 	c.out = append(c.out, "\r\n"...)
 }
 
+// list replies with names, of which there may be many. The reply counts while it is made and sent.
 func (c *conn) list(names []string) {
-	text := []byte("---\n")
+	const start, before = "---\n", "- "
+	size := len(start)
 	for _, name := range names {
-		text = append(append(append(text, "- "...), name...), '\n')
+		size += len(before) + len(name) + len("\n")
+	}
+	room := 2 * size // also of what it is copied to
+	if !c.claim(room) {
+		c.say(outOfMemory)
+		return
+	}
+	defer c.unclaim(int64(room))
+	text := append(make([]byte, 0, size), start...)
+	for _, name := range names {
+		text = append(append(append(text, before...), name...), '\n')
 	}
 	c.document(text)
 }
@@ -379,11 +421,40 @@ func (c *conn) flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
-	_, err := c.net.Write(c.out)
+	var err error
+	if len(c.out) > countedBytes {
+		err = c.flushCounted()
+	} else {
+		_, err = c.net.Write(c.out)
+	}
 	if c.out = c.out[:0]; cap(c.out) > keepBytes {
 		c.out = nil
 	}
 	return err
+}
+
+// errNoReplyRoom ends a connection; its jobs are returned.
+var errNoReplyRoom = errors.New("the node holds as many bytes of puts and replies as it may")
+
+// flushCounted writes replies that count until the client has read them, which it must do in time.
+func (c *conn) flushCounted() error {
+	size := len(c.out)
+	if !c.claim(size) {
+		return errNoReplyRoom
+	}
+	defer c.unclaim(int64(size))
+	c.setWriteDeadline(time.Now().Add(replyGrace + api.ReadTime(int64(size))))
+	defer c.setWriteDeadline(time.Time{})
+	_, err := c.net.Write(c.out)
+	return err
+}
+
+// setWriteDeadline keeps the deadline of cut, which sets ended before it.
+func (c *conn) setWriteDeadline(t time.Time) {
+	c.net.SetWriteDeadline(t)
+	if c.ended.Load() {
+		c.net.SetWriteDeadline(time.Now().Add(lingerTime))
+	}
 }
 
 // do checks and executes one operation. It returns nil when it has replied with a

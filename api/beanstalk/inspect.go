@@ -24,9 +24,9 @@ func (c *conn) inspect(cmd command) {
 	case statsTube:
 		c.statsTube(cmd.tube)
 	case stats:
-		c.stats()
+		c.inTurn(c.stats)
 	case listTubes:
-		c.listTubes()
+		c.inTurn(c.listTubes)
 	case pauseTube:
 		c.pauseTube(cmd.tube, cmd.seconds)
 	}
@@ -90,6 +90,19 @@ func (c *conn) topics(f func(*jobpb.Topic)) bool {
 // alive reports whether a topic has jobs, which makes it a tube even if no
 // connection names it.
 func alive(t *jobpb.Topic) bool { return t.Ready+t.Delayed+t.Reserved+t.Dead > 0 }
+
+// maxListings bounds the commands at a time that list the tubes of the node and of the cluster.
+const maxListings = 16
+
+// inTurn runs f while at most maxListings others run, and ends without it if the connection ends.
+func (c *conn) inTurn(f func()) {
+	select {
+	case c.server.listings <- struct{}{}:
+		defer func() { <-c.server.listings }()
+		f()
+	case <-c.ctx.Done():
+	}
+}
 
 // namedTubes are those that connections of this node name, as far as the client may read them.
 func (c *conn) namedTubes() []string {

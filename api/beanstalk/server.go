@@ -47,9 +47,10 @@ type Options struct {
 	// AllConnections bounds them together with those of other ports; nil means no
 	// bound.
 	AllConnections *semaphore.Weighted
-	// MaxBufferedBytes bounds the bodies of puts held in memory at a time, over
-	// all connections; one client address may have half of it. Puts beyond it get
-	// OUT_OF_MEMORY. 0 means 256 MiB.
+	// MaxBufferedBytes bounds the bodies of puts, the names of watched tubes and the replies held
+	// in memory at a time, over all connections; one client address may have half of it. Commands
+	// beyond it get OUT_OF_MEMORY; a client that does not read its reply is disconnected. 0 means
+	// 256 MiB.
 	MaxBufferedBytes int64
 	// Hold is how long a job that was reserved with a delete is kept for the reserve that is
 	// expected next; 0 means DefaultHold. If it is negative, jobs are reserved so only if the
@@ -71,7 +72,8 @@ type Server struct {
 	tubes    *tubes
 	counts   counts
 	failures failures
-	bodies   *addrlimit.Limit // bytes of puts that are being read
+	bodies   *addrlimit.Limit // bytes of puts that are being read, of names that are watched, and of replies
+	listings chan struct{}    // see maxListings
 	hold     time.Duration    // not negative
 
 	complaints complaints
@@ -119,7 +121,7 @@ func New(o Options) *Server {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
 	s := &Server{
-		Options: o, reads: job.Reads{Reader: o.Queue}, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), bodies: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2),
+		Options: o, reads: job.Reads{Reader: o.Queue}, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), listings: make(chan struct{}, maxListings), bodies: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2),
 		hold: max(o.Hold, 0), listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.complaints.log = o.Logger

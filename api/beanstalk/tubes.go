@@ -9,10 +9,14 @@ import (
 // defaultTube is what every connection uses and watches at first.
 const defaultTube = "default"
 
+// maxTubes bounds the tubes that the connections of a node name: as many as topics with jobs.
+const maxTubes = 100_000
+
 // tubes counts the connections of this node that name each tube. A tube is known here
 // while there is one; the default tube always is.
 type tubes struct {
-	mu    sync.Mutex
+	most  int
+	mu    sync.Mutex // held for as little as a copy of the names
 	known map[string]*references
 	named uint64 // how many have become known so far
 }
@@ -24,15 +28,19 @@ type references struct {
 }
 
 func newTubes() *tubes {
-	return &tubes{known: map[string]*references{defaultTube: {}}}
+	return &tubes{most: maxTubes, known: map[string]*references{defaultTube: {}}}
 }
 
-// change applies f to a tube's references and forgets the tube when none is left.
-func (t *tubes) change(name string, f func(*references)) {
+// change applies f to a tube's references and forgets the tube when none is left. It reports false,
+// and does nothing, if the tube is not known yet and there are too many.
+func (t *tubes) change(name string, f func(*references)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.known[name]
 	if r == nil {
+		if len(t.known) >= t.most {
+			return false
+		}
 		t.named++
 		r = &references{number: t.named}
 		t.known[name] = r
@@ -41,10 +49,16 @@ func (t *tubes) change(name string, f func(*references)) {
 	if r.using == 0 && r.watching == 0 && name != defaultTube {
 		delete(t.known, name)
 	}
+	return true
 }
 
-func (t *tubes) use(name string, by int)   { t.change(name, func(r *references) { r.using += by }) }
-func (t *tubes) watch(name string, by int) { t.change(name, func(r *references) { r.watching += by }) }
+func (t *tubes) use(name string, by int) bool {
+	return t.change(name, func(r *references) { r.using += by })
+}
+
+func (t *tubes) watch(name string, by int) bool {
+	return t.change(name, func(r *references) { r.watching += by })
+}
 
 // wait counts a connection that waits for jobs of these tubes, which it watches.
 func (t *tubes) wait(names []string, by int) {
@@ -69,12 +83,27 @@ func (t *tubes) of(name string) (references, bool) {
 
 // names lists the tubes known here in the order of becoming known.
 func (t *tubes) names() []string {
+	list := t.list()
+	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.number, b.number) })
+	names := make([]string, len(list))
+	for i, n := range list {
+		names[i] = n.name
+	}
+	return names
+}
+
+// named is a tube with its place in the order of becoming known.
+type named struct {
+	name   string
+	number uint64
+}
+
+func (t *tubes) list() []named {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	names := make([]string, 0, len(t.known))
-	for name := range t.known {
-		names = append(names, name)
+	list := make([]named, 0, len(t.known))
+	for name, r := range t.known {
+		list = append(list, named{name, r.number})
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(t.known[a].number, t.known[b].number) })
-	return names
+	return list
 }

@@ -45,6 +45,9 @@ const keptLog = 256 << 10
 // maxHeaderBytes bounds what a connection costs before its request is looked at.
 const maxHeaderBytes = 32 << 10
 
+// maxScrapes bounds the replies with metrics that are made at a time. Each has megabytes.
+const maxScrapes = 16
+
 // serve runs a node until a signal stops it.
 func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
@@ -168,7 +171,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 	server := &http.Server{
 		Handler: api.New(api.Options{
 			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Secrets: cfg.secrets, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
-			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
+			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
 			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir}, RecentLog: cfg.recent.Lines,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
