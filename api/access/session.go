@@ -109,8 +109,8 @@ func openSession(s *auth.State, session string, nowMS int64) (auth.Secret, error
 
 const (
 	// signInBurst is how many sign-ins of one address may fail at once, and signInEvery how
-	// often one may after that. Nobody guesses 256 random bits: this bounds what guesses cost,
-	// and how many lines they leave in the audit log.
+	// often one may after that. Nobody guesses 256 random bits: this bounds how many lines guesses
+	// leave in the logs. What is asked at the leader for them is bounded by itself.
 	signInBurst = 10
 	signInEvery = 6 * time.Second
 )
@@ -125,53 +125,51 @@ const (
 // SignIn makes a session of the dashboard for the holder of a token. remote is its address. An
 // error is for the client, and does not tell which tokens there are.
 func (c *Control) SignIn(ctx context.Context, token, remote string) (session, id string, err error) {
-	from, at := audit.Network(remote), time.Now()
-	if !c.signIns.take(from, at) {
-		c.denied.WithLabelValues(verbSignIn, "too_many").Inc()
-		e := job.Errorf(job.CodeOverloaded, "too many sign-ins from this address have failed; try again in %d s", int(signInEvery.Seconds()))
-		e.RetryAfter = signInEvery
-		return "", "", e
-	}
 	if err := c.AwaitReady(ctx); err != nil {
-		c.signIns.giveBack(from)
 		return "", "", err
 	}
 	record := audit.Record{Remote: remote, Via: viaDashboard, Call: callSignIn, Outcome: audit.Denied}
 	secret, err := auth.Parse(strings.TrimSpace(token))
 	if err != nil {
-		c.signInFailed(record, "not_a_token")
+		e := job.Errorf(CodeUnauthorized, "this is not a token of Tarry, which begins with tarry_")
 		if errors.Is(err, auth.ErrMistyped) {
-			return "", "", job.Errorf(CodeUnauthorized, "the token is mistyped or cut short")
+			e = job.Errorf(CodeUnauthorized, "the token is mistyped or cut short")
 		}
-		return "", "", job.Errorf(CodeUnauthorized, "this is not a token of Tarry, which begins with tarry_")
+		return "", "", c.signInFailed(record, "not_a_token", e)
 	}
 	record.Resource, record.Claimed = "token "+secret.ID(), secret.ID()
 	p, err := c.Of(ctx, secret, remote, true)
 	switch {
 	case errors.Is(err, auth.ErrUnknown):
-		c.signInFailed(record, auth.UnknownToken.String())
-		return "", "", notAccepted()
+		return "", "", c.signInFailed(record, auth.UnknownToken.String(), notAccepted())
 	case errors.Is(err, auth.ErrExpired):
-		c.signInFailed(record, auth.ExpiredToken.String())
-		return "", "", notAccepted()
+		return "", "", c.signInFailed(record, auth.ExpiredToken.String(), notAccepted())
 	case err != nil: // nobody knows
-		c.signIns.giveBack(from)
 		return "", "", err
 	}
-	c.signIns.giveBack(from)
 	record.Principal, record.Claimed, record.Outcome = p.TokenID(), "", audit.Done
 	c.audit.Add(record)
-	return newSession(secret, at.Add(SessionTime).UnixMilli()), secret.ID(), nil
+	return newSession(secret, time.Now().Add(SessionTime).UnixMilli()), secret.ID(), nil
 }
 
-func (c *Control) signInFailed(record audit.Record, reason string) {
+// signInFailed counts and records a sign-in that failed, and returns the error of it. Those of an
+// address that fail too often are refused without a record. They keep no one out whose token is
+// accepted, who may be behind the same proxy.
+func (c *Control) signInFailed(record audit.Record, reason string, e *job.Error) error {
+	if !c.signIns.take(audit.Network(record.Remote), time.Now()) {
+		c.denied.WithLabelValues(verbSignIn, "too_many").Inc()
+		e = job.Errorf(job.CodeOverloaded, "the token is not accepted, and too many sign-ins from this address have failed; try again in %d s", int(signInEvery.Seconds()))
+		e.RetryAfter = signInEvery
+		return e
+	}
 	c.denied.WithLabelValues(verbSignIn, reason).Inc()
 	record.Reason = reason
 	c.audit.Add(record)
+	return e
 }
 
 // notAccepted is the same for each token that is not accepted.
-func notAccepted() error {
+func notAccepted() *job.Error {
 	return job.Errorf(CodeUnauthorized, "the token is not known, was revoked or has ended")
 }
 
@@ -245,13 +243,5 @@ func (b *buckets) forget(at time.Time) {
 	}
 	if len(b.of) >= maxAsked {
 		clear(b.of)
-	}
-}
-
-func (b *buckets) giveBack(from string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if one := b.of[from]; one != nil {
-		one.left = min(b.burst, one.left+1)
 	}
 }

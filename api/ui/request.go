@@ -27,6 +27,8 @@ type request struct {
 	ended  bool  // the session that the browser sent is not accepted any more
 	unsure error // why this node cannot tell whether it is
 
+	formError error // of reading the form
+
 	ready   readiness // of the node, when the request began
 	stale   bool      // what is shown was read from this node alone
 	failure *failure  // of the action that the page is shown after
@@ -180,14 +182,27 @@ func (q *request) problems() []string {
 // healthTime bounds the question for the cluster's health.
 const healthTime = time.Second
 
+// readForm reads a form of at most size bytes.
+func (q *request) readForm(size int64) error {
+	_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(readTime))
+	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, size)
+	return q.r.ParseForm()
+}
+
+// fromStranger reports whether anybody may have sent the form: it is read before it takes one of
+// the places for forms, so that nobody can take them from others by sending slowly.
+func (q *request) fromStranger() bool {
+	return q.r.Method == http.MethodPost && (q.person.MustSignIn() || q.page != nil && q.page.session)
+}
+
 // act runs the action of the page.
 func (q *request) act() (int, []byte) {
-	_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(readTime))
-	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, maxForm)
-	if err := q.r.ParseForm(); err != nil {
-		return q.fail(http.StatusBadRequest, "The form is too large, malformed, or did not arrive in time.")
+	if !q.fromStranger() {
+		q.formError = q.readForm(maxForm)
 	}
 	switch {
+	case q.formError != nil:
+		return q.fail(http.StatusBadRequest, "The form is too large, malformed, or did not arrive in time.")
 	case q.ReadOnly && !q.page.session:
 		return q.fail(http.StatusForbidden, "This dashboard is read-only (--ui=readonly).")
 	case !q.tokenMatches():

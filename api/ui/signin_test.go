@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -373,6 +375,46 @@ func TestLinksOfOtherSitesLeadToPages(t *testing.T) {
 	require.False(t, follow("none"))
 }
 
+// Forms of strangers that do not arrive keep nobody from signing in, and no one who is signed in
+// from sending forms.
+func TestSlowFormsOfStrangersKeepNobodyOut(t *testing.T) {
+	r, root := enforced(t)
+	sign := formIn(t, parsed(t, r.get(Root)), signInPath)
+	sign.Set(tokenInput, root)
+	var begun, sent sync.WaitGroup
+	end := make(chan struct{})
+	for _, path := range []string{signInPath, signOutPath, "/ui/topic/pause"} {
+		for range maxRequests {
+			q := formOf(path, url.Values{})
+			begun.Add(1)
+			q.Body = &slowBody{end: end, read: begun.Done}
+			sent.Go(func() { r.handler.ServeHTTP(httptest.NewRecorder(), q) })
+		}
+	}
+	begun.Wait()
+	require.Equal(t, http.StatusSeeOther, r.send(formOf(signInPath, sign)).Code)
+	require.Equal(t, http.StatusSeeOther, r.post("/ui/topic/pause", "topic", "orders").Code)
+	close(end)
+	sent.Wait()
+	sign.Set("back", strings.Repeat("x", maxStrangerForm))
+	require.Equal(t, http.StatusBadRequest, r.send(formOf(signInPath, sign)).Code)
+}
+
+// slowBody is a body of which nothing arrives until the end.
+type slowBody struct {
+	end  chan struct{}
+	read func()
+	once sync.Once
+}
+
+func (b *slowBody) Read([]byte) (int, error) {
+	b.once.Do(b.read)
+	<-b.end
+	return 0, io.EOF
+}
+
+func (b *slowBody) Close() error { return nil }
+
 func TestSignInsThatFailAreLimitedByAddress(t *testing.T) {
 	r, root := enforced(t)
 	form := formIn(t, parsed(t, r.get(Root)), signInPath)
@@ -390,8 +432,8 @@ func TestSignInsThatFailAreLimitedByAddress(t *testing.T) {
 	}
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Equal(t, "6", w.Header().Get("Retry-After"))
-	require.Contains(t, mainText(t, parsed(t, w)), "Too many sign-ins from this address have failed")
-	require.Equal(t, http.StatusSeeOther, try("192.0.2.8:1", root).Code, "other addresses are not affected")
+	require.Contains(t, mainText(t, parsed(t, w)), "too many sign-ins from this address have failed")
+	require.Equal(t, http.StatusSeeOther, try("192.0.2.7:2", root).Code, "who has a token is not locked out, such as behind the same proxy")
 	require.Equal(t, http.StatusOK, r.get(Root).Code)
 	for range 50 { // who is accepted is not limited
 		require.Equal(t, http.StatusSeeOther, try("192.0.2.9:1", root).Code)

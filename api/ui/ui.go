@@ -21,6 +21,9 @@ const (
 	maxRequests = 64
 	// maxForm bounds a form, in bytes: a page of jobs with the longest ids.
 	maxForm = 256 << 10
+	// maxStrangerForm bounds the forms of those who are not signed in, such as that to sign in.
+	// They take none of the places for forms while they arrive.
+	maxStrangerForm = 8 << 10
 	// readTime and writeTime bound reading a form and writing a page.
 	readTime, writeTime = 10 * time.Second, 30 * time.Second
 )
@@ -97,16 +100,6 @@ var securityHeaders = map[string]string{
 
 // serve handles one request and returns the whole response.
 func (d *Dashboard) serve(q *request) (status int, out []byte) {
-	slots := d.slots
-	if q.r.Method == http.MethodPost {
-		slots = d.forms
-	}
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	default:
-		return http.StatusServiceUnavailable, []byte("too many requests are in progress; try again\n")
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			d.Logger.Error("the dashboard panicked", "path", q.r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -115,10 +108,23 @@ func (d *Dashboard) serve(q *request) (status int, out []byte) {
 	}()
 	q.identify()
 	p, ok := d.pages[q.r.URL.Path]
+	q.page = p
+	slots := d.slots
+	if q.r.Method == http.MethodPost {
+		slots = d.forms
+	}
+	if q.fromStranger() {
+		q.formError = q.readForm(maxStrangerForm)
+	}
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	default:
+		return http.StatusServiceUnavailable, []byte("too many requests are in progress; try again\n")
+	}
 	if !ok {
 		return q.fail(http.StatusNotFound, "There is no such page.")
 	}
-	q.page = p
 	switch q.r.Method {
 	case http.MethodGet, http.MethodHead:
 		if p.get != nil {
