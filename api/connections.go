@@ -88,6 +88,7 @@ func (l *limitedListener) release() {
 type countedConn struct {
 	net.Conn
 	place   access.Connection
+	wire    *jsonErrorConn // above it; nil: there is none
 	release func()
 	closed  sync.Once
 
@@ -118,8 +119,13 @@ type connKey struct{}
 // ConnContext is for an http.Server that serves a listener of LimitConnections: with it, the
 // connections of each token are counted.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	var wire *jsonErrorConn
 	for c != nil {
+		if w, is := c.(*jsonErrorConn); is {
+			wire = w
+		}
 		if counted, is := c.(*countedConn); is {
+			counted.wire = wire
 			return context.WithValue(ctx, connKey{}, counted)
 		}
 		below, is := c.(interface{ NetConn() net.Conn })

@@ -53,6 +53,9 @@ func (s *server) writing(h http.Handler) http.Handler {
 	})
 }
 
+// readDeadliner is the server's own ResponseWriter; allowRead allocates to find it below others.
+type readDeadliner interface{ SetReadDeadline(time.Time) error }
+
 // bounded is the outermost handler. net/http reads the rest of a request before it sends the
 // response, so each request that has a body has a deadline, also if no handler reads it; who reads
 // it extends that. A connection of the operators' room serves nothing but their calls, and one.
@@ -60,11 +63,25 @@ func (s *server) bounded(h http.Handler) http.Handler {
 	full := s.refusing(func(*call) error {
 		return job.Errorf(job.CodeOverloaded, "this node has as many connections as it may")
 	})
+	ambiguous := s.refusing(func(*call) error {
+		return job.Errorf(codeBadHTTP, "the request has both Transfer-Encoding and Content-Length, so its end is not certain; send one of them")
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
-			allowRead(w, time.Now(), readGrace)
+		c := countedOf(r)
+		if of, ok := w.(readDeadliner); ok && r.ContentLength != 0 {
+			_ = of.SetReadDeadline(time.Now().Add(readGrace))
 		}
-		if c := countedOf(r); c != nil && c.spare {
+		if r.ContentLength < 0 && c != nil && c.wire != nil {
+			both, known := c.wire.twoLengths(r)
+			if both || !known { // nothing that follows is taken for a request
+				w.Header().Set("Connection", "close")
+			}
+			if both {
+				ambiguous.ServeHTTP(w, r)
+				return
+			}
+		}
+		if c != nil && c.spare {
 			w.Header().Set("Connection", "close")
 			if !ofOperators(r.URL.Path) {
 				full.ServeHTTP(w, r)

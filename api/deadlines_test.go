@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestARequestThatNeverEndsGetsItsReply(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "m 1") })
 	s := httptest.NewServer(New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Metrics: metrics}))
 	t.Cleanup(s.Close)
-	for name, request := range map[string]struct {
+	requests := map[string]struct {
 		line   string
 		host   string
 		status int
@@ -33,22 +34,25 @@ func TestARequestThatNeverEndsGetsItsReply(t *testing.T) {
 		"another handler":    {"GET /metrics", "127.0.0.1", http.StatusOK},
 		"the wrong host":     {"POST /v1/jobs", "evil.example", http.StatusMisdirectedRequest},
 		"a body that is due": {"POST /v1/jobs", "127.0.0.1", http.StatusRequestTimeout},
-	} {
+	}
+	open := map[string]net.Conn{} // all wait at the same time
+	for name, request := range requests {
 		for _, length := range []string{"Content-Length: 200000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
-			t.Run(name+" "+length[:7], func(t *testing.T) {
-				t.Parallel()
-				c, err := net.Dial("tcp", s.Listener.Addr().String())
-				require.NoError(t, err)
-				defer c.Close()
-				require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
-				_, err = fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: %s\r\n%s", request.line, request.host, length)
-				require.NoError(t, err)
-				r, err := http.ReadResponse(bufio.NewReader(c), nil)
-				require.NoError(t, err)
-				require.Equal(t, request.status, r.StatusCode)
-				require.True(t, r.Close, "its rest would be taken for the next request")
-			})
+			c, err := net.Dial("tcp", s.Listener.Addr().String())
+			require.NoError(t, err)
+			defer c.Close()
+			require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+			_, err = fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: %s\r\n%s", request.line, request.host, length)
+			require.NoError(t, err)
+			open[name+", "+length[:len("Content")]] = c
 		}
+	}
+	for name, c := range open {
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err, name)
+		kind, _, _ := strings.Cut(name, ",")
+		require.Equal(t, requests[kind].status, r.StatusCode, name)
+		require.True(t, r.Close, "its rest would be taken for the next request")
 	}
 }
 

@@ -27,8 +27,8 @@ func (names hostNames) allow(host string) bool {
 	if host == "" || host == "localhost" {
 		return true
 	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return true
+	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && addr.Zone() == "" {
+		return true // a zone is any text, and no client sends one
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		below, wild := strings.CutPrefix(name, "*")

@@ -24,10 +24,45 @@ func (l jsonErrors) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jsonErrorConn{c}, nil
+	return &jsonErrorConn{Conn: c}, nil
 }
 
-type jsonErrorConn struct{ net.Conn }
+type jsonErrorConn struct {
+	net.Conn
+	read []byte // what the last Read returned, in the buffer of the HTTP server
+}
+
+// Read implements net.Conn.
+func (c *jsonErrorConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.read = b[:n]
+	return n, err
+}
+
+// twoLengths reports whether a chunked request has a Content-Length, too. net/http ignores and drops
+// that one, and a proxy in front may have gone by it: then what one takes for the end of the body is
+// a request to the other. It is not known if the last Read did not return the whole head from its
+// beginning. No body must have been read yet.
+func (c *jsonErrorConn) twoLengths(r *http.Request) (both, known bool) {
+	line, rest, _ := bytes.Cut(c.read, []byte("\n"))
+	target, ok := bytes.CutPrefix(line, []byte(r.Method+" "))
+	if !ok || !bytes.HasPrefix(target, []byte(r.RequestURI+" ")) {
+		return false, false
+	}
+	for {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		if !whole {
+			return both, false
+		}
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		if len(line) == 0 {
+			return both, true
+		}
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		both = both || bytes.EqualFold(name, []byte("Content-Length"))
+		rest = after
+	}
+}
 
 func (c *jsonErrorConn) Write(b []byte) (int, error) {
 	answer, ok := serverError(b)

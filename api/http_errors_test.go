@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -70,5 +72,50 @@ func TestBodiesArePassedOn(t *testing.T) {
 	} {
 		_, changed := serverError([]byte(text))
 		require.False(t, changed, text)
+	}
+}
+
+// net/http goes by Transfer-Encoding, and a proxy in front may go by Content-Length. Then a part of
+// one client's body would be another request.
+func TestARequestWithTwoLengthsIsRefusedAndItsConnectionCloses(t *testing.T) {
+	real, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &http.Server{Handler: newRig(t).handler, ConnContext: ConnContext}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(JSONErrors(LimitRequests(real, 100, nil))) }()
+	defer func() { require.ErrorIs(t, <-done, http.ErrServerClosed) }()
+	defer s.Close()
+	const start, body, next = "POST /nothing HTTP/1.1\r\nHost: localhost\r\n", "2\r\n{}\r\n0\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	for name, c := range map[string]struct {
+		sent   string
+		status int
+		closes bool
+	}{
+		"chunked":        {start + "Transfer-Encoding: chunked\r\n\r\n" + body, 404, false},
+		"both":           {start + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + body + next, 400, true},
+		"both, reversed": {start + "content-length: 2\r\nTRANSFER-ENCODING: chunked\r\n\r\n" + body, 400, true},
+		"in a body":      {start + "Transfer-Encoding: chunked\r\n\r\n13\r\n\nContent-Length: 1\n\r\n0\r\n\r\n", 404, false},
+		"long head":      {start + "X: " + strings.Repeat("x", 8<<10) + "\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + body + next, 404, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", real.Addr().String())
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+			_, err = io.WriteString(conn, c.sent)
+			require.NoError(t, err)
+			in := bufio.NewReader(conn)
+			r, err := http.ReadResponse(in, nil)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, r.Body)
+			require.NoError(t, err)
+			require.Equal(t, c.status, r.StatusCode)
+			require.Equal(t, c.closes, r.Close)
+			if c.closes {
+				_, err := in.ReadByte()
+				require.Error(t, err, "what follows is no request")
+				require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+			}
+		})
 	}
 }
