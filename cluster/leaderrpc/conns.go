@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxMessageBytes bounds one reply between nodes. The largest are statuses of
-	// members.
-	maxMessageBytes = 256 << 20
+	// maxReplyBytes bounds one reply. The leader also asks nodes that are no members, by gossip
+	// alone. The largest has 10,000 removed nodes.
+	maxReplyBytes = 4 << 20
 	// maxRequestBytes bounds one request: servers outside Raft's configuration make some, too. The
 	// largest are those for a status, with an ack of each member.
 	maxRequestBytes = 64 << 10
@@ -63,7 +63,7 @@ func newConn(dial Dial, to peer) (*grpc.ClientConn, error) {
 			MinConnectTimeout: 2 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepAlive, Timeout: keepAliveTimeout}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReplyBytes)),
 	)
 }
 
@@ -101,7 +101,7 @@ func newServer(admit func(ctx context.Context, method string) error, streams uin
 			return statusOf(next(srv, s))
 		}),
 		grpc.MaxRecvMsgSize(maxRequestBytes),
-		grpc.MaxSendMsgSize(maxMessageBytes),
+		grpc.MaxSendMsgSize(maxReplyBytes),
 		grpc.MaxConcurrentStreams(streams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.InitialWindowSize(maxRequestBytes), // a fixed one; by default it grows

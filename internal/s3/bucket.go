@@ -43,21 +43,22 @@ func (b *Bucket) String() string { return strings.TrimSuffix(scheme+b.name+"/"+b
 // Close closes connections that nobody uses.
 func (b *Bucket) Close() { b.transport.CloseIdleConnections() }
 
-// List returns the objects directly below the prefix, ordered by name; with more than limit of
-// them it fails.
+// List returns the objects directly below the prefix, ordered by name. It fails with more than
+// limit names there, those that end in a slash among them.
 func (b *Bucket) List(ctx context.Context, limit int) (list []Object, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the library's goroutine
+	names := 0
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix}) {
 		if o.Err != nil {
 			return nil, fmt.Errorf("list %s: %w", b, plain(o.Err))
 		}
+		if names++; names > limit {
+			return nil, fmt.Errorf("list %s: it has more than %d objects and directories", b, limit)
+		}
 		name := strings.TrimPrefix(o.Key, b.prefix)
 		if name == "" || strings.HasSuffix(name, "/") {
 			continue
-		}
-		if len(list) == limit {
-			return nil, fmt.Errorf("list %s: it has more than %d objects", b, limit)
 		}
 		list = append(list, Object{Name: name, Bytes: o.Size, Modified: o.LastModified, Tag: o.ETag})
 	}

@@ -113,7 +113,7 @@ func (a *Access) Open(place string) (*Bucket, error) {
 		return nil, err
 	}
 	client, err := minio.New(u.Host, &minio.Options{
-		Creds: a.credentials(), Secure: u.Scheme == "https", Region: a.Region, Transport: transport, MaxRetries: attempts,
+		Creds: a.credentials(), Secure: u.Scheme == "https", Region: a.Region, Transport: boundedReplies{transport}, MaxRetries: attempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--s3-endpoint: %w", err)
@@ -128,6 +128,7 @@ func (a *Access) Open(place string) (*Bucket, error) {
 func (a *Access) transport() (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = silence
+	t.MaxResponseHeaderBytes = maxHeader
 	t.DisableCompression = true // the library needs the bytes as they are
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.CA == "" {
