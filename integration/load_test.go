@@ -19,6 +19,7 @@ type load struct {
 	t      *testing.T
 	config workload.Config
 	from   int64
+	skews  []history.Skew // see history.Options
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -63,7 +64,7 @@ func (l *load) judge(maxGap time.Duration) *history.Report {
 	ctx, cancel := context.WithTimeout(l.t.Context(), 2*patience)
 	defer cancel()
 	require.NoError(l.t, workload.Drain(ctx, l.config))
-	r := history.Check(l.config.Recorder.Ops(), history.Options{ClockBound: clockBound, MaxWriteGap: maxGap, From: l.from, To: to})
+	r := history.Check(l.config.Recorder.Ops(), history.Options{ClockBound: clockBound, MaxWriteGap: maxGap, From: l.from, To: to, Skews: l.skews})
 	l.t.Logf("history: %v", r)
 	require.True(l.t, r.OK(), "invariants are broken; the history's report is above")
 	require.NotZero(l.t, r.Jobs, "a load without jobs proves nothing")

@@ -210,7 +210,7 @@ var operationsNotRun = []notRun{
 	{"Three nodes on one machine", "TestThreeNodesOnOneMachineAsOperationsSays runs it"},
 	{"tarry cluster admission invited", "nodes need certificates for it; TestAnInvitationLetsInOneNode runs it"},
 	{"tarry cluster invite --node n4 -o n4.invitation", "the same"},
-	{"tarry check --data-dir DIR", "it reads the directory of a node that refuses to start; TestCheckNamesWhatIsDamagedAndChangesNothing does that"},
+	{"tarry check --data-dir DIR", "it reads the directory of a node that refuses to start; the tests of cluster/recovery do that"},
 	{"tarry recover --as-only-voter --discard-damaged-end", "the same; cluster/recovery has its tests"},
 }
 
