@@ -39,7 +39,7 @@ func (m *model) importJob(op *jobpb.ImportJob, r *jobpb.Result) {
 	case !m.mayPush(a.Topic, a.Options.GetPushUrl()):
 		r.Code = jobpb.Code_INVALID
 		return
-	case t == nil && len(m.topics) >= m.maxTopics:
+	case t == nil && m.topicsAtLimit():
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
 	case t == nil:

@@ -66,7 +66,7 @@ func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
 	case t == nil && op.Topic == "":
 		r.Code = jobpb.Code_INVALID
 		return
-	case t == nil && len(m.topics) >= m.maxTopics:
+	case t == nil && m.topicsAtLimit():
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
 	case t == nil:

@@ -108,7 +108,7 @@ func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
-	if op.ToTopic != "" && m.topics[op.ToTopic] == nil && len(m.topics) >= m.maxTopics {
+	if op.ToTopic != "" && m.topics[op.ToTopic] == nil && m.topicsAtLimit() {
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
 	}
@@ -171,7 +171,7 @@ func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
-	tooMany := m.topics[op.To] == nil && len(m.topics) >= m.maxTopics
+	tooMany := func() bool { return m.topics[op.To] == nil && m.topicsAtLimit() }
 	if op.Ref != nil {
 		m.moveOne(op, tooMany, r)
 		return
@@ -187,7 +187,7 @@ func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {
 	case !m.mayPushAll(op.Topic, op.To):
 		r.Code = jobpb.Code_INVALID
 		return
-	case tooMany:
+	case tooMany():
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
 	}
@@ -224,7 +224,7 @@ func (m *model) swapJobs(from, to string, jobs []*modelJob) {
 	}
 }
 
-func (m *model) moveOne(op *jobpb.MoveJobs, tooMany bool, r *jobpb.Result) {
+func (m *model) moveOne(op *jobpb.MoveJobs, tooMany func() bool, r *jobpb.Result) {
 	if op.Ref.Id == "" && op.Ref.Seq == 0 {
 		r.Code = jobpb.Code_INVALID
 		return
@@ -240,7 +240,7 @@ func (m *model) moveOne(op *jobpb.MoveJobs, tooMany bool, r *jobpb.Result) {
 	case j.Topic != op.To && !m.mayPush(op.To, j.Options.GetPushUrl()):
 		r.Code = jobpb.Code_INVALID
 		return
-	case j.Topic != op.To && tooMany:
+	case j.Topic != op.To && tooMany():
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
 	}

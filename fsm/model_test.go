@@ -181,7 +181,7 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 	}
 	t := m.topics[a.Topic]
 	if t == nil {
-		if len(m.topics) >= m.maxTopics {
+		if m.topicsAtLimit() {
 			r.Code = jobpb.Code_TOO_MANY_TOPICS
 			return
 		}
@@ -408,7 +408,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		case to != "" && to != j.Topic && !m.mayPush(to, j.Options.GetPushUrl()):
 			r.Code = jobpb.Code_INVALID
 			return
-		case to != "" && m.topics[to] == nil && len(m.topics) >= m.maxTopics:
+		case to != "" && m.topics[to] == nil && m.topicsAtLimit():
 			r.Code = jobpb.Code_TOO_MANY_TOPICS
 			return
 		case j.State == jobpb.State_STATE_DEAD:

@@ -26,7 +26,7 @@ func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 		r.Code = jobpb.Code_INVALID
 	case (replaces || old.ended()) && !m.mayPush(a.Topic, a.Options.GetPushUrl()):
 		r.Code = jobpb.Code_INVALID
-	case (replaces || old.ended()) && m.topics[a.Topic] == nil && len(m.topics) >= m.maxTopics:
+	case (replaces || old.ended()) && m.topics[a.Topic] == nil && m.topicsAtLimit():
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 	case (replaces || old.ended()) && m.full(a.Topic, old.waitingIn(a.Topic)):
 		r.Code = jobpb.Code_TOPIC_FULL

@@ -95,10 +95,16 @@ func (x *tx) addTakenID(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	}
 }
 
-func (x *tx) topicsAtLimit() bool { return len(x.m.topics) >= x.limits().MaxTopics }
+// topicsAtLimit reports whether no topic can be made. At the limit it drops idle ones.
+func (x *tx) topicsAtLimit() bool {
+	if len(x.m.topics) >= x.limits().MaxTopics && x.m.meta.version >= 2 {
+		x.dropIdleTopics()
+	}
+	return len(x.m.topics) >= x.limits().MaxTopics
+}
 
 func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
-	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs is removed after an hour", name, len(x.m.topics))
+	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit: each has jobs, a pause, or a rate that it has used up", name, len(x.m.topics))
 }
 
 // newRecord makes the record of a new job and returns the list that it belongs in.

@@ -102,7 +102,7 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 			return false, x.refuseFull(add.Topic, s, pending, r)
 		}
 		if t == nil && added[add.Topic] == 0 {
-			if newTopics++; len(x.m.topics)+newTopics > x.limits().MaxTopics {
+			if newTopics++; len(x.m.topics)+newTopics > x.limits().MaxTopics { // no idle one goes: it may be one of these
 				return false, x.refuseTopic(add.Topic, r)
 			}
 		}

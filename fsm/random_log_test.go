@@ -46,7 +46,7 @@ func (r *replica) happened(format string, args ...any) {
 
 // replica adds a machine to the simulation.
 func (s *simulation) replica(name string, o Options) *replica {
-	o.maxTopics, o.maxTargets, o.maxRetained = simulatedTopics, s.model.maxTargets, uint64(s.model.maxRetained)
+	o.maxTopics, o.maxTargets, o.maxRetained = s.model.maxTopics, s.model.maxTargets, uint64(s.model.maxRetained)
 	o.maxRemoved, o.maxInvited = modelMaxRemoved, modelMaxInvitations
 	o.dueRecent, o.dueGathered = s.dueRecent, s.dueGathered
 	r := &replica{rig: newRig(s.t, o), name: name}

@@ -6,7 +6,7 @@ import (
 )
 
 // topicKeepMS is how long, on the FSM clock, a topic without jobs is kept, with
-// its totals. Then an Advance drops it.
+// its totals. Then an Advance drops it. At the limit of topics it goes earlier.
 const topicKeepMS = 60 * 60 * 1000
 
 // topic is a topic in memory: its record, and the heads of its lists.
@@ -32,6 +32,11 @@ type topic struct {
 
 	next     int64 // the instant at which the topic next needs an Advance; 0: never
 	position int   // in the due heap; -1: not there
+}
+
+// idle reports whether nothing is lost with a topic but its totals.
+func (t *topic) idle(now int64) bool {
+	return t.jobs() == 0 && !t.paused() && (t.bucket == nil || t.limits.rate.until(t.bucket, t.limits.rate.burst) <= now)
 }
 
 // keptUntil returns when a topic without jobs is dropped. Its bucket is full then, like

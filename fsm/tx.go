@@ -1,9 +1,11 @@
 package fsm
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -365,6 +367,23 @@ func (x *tx) dropTopic(t *topic) {
 	must(x.batch.Delete(x.nameKey(spaceTopic, t.name), nil))
 	x.key = appendNumberKey(x.key[:0], t.number)
 	must(x.batch.Delete(x.key, nil))
+}
+
+// dropIdleTopics drops the topics that have been without jobs for longest. It looks at all topics,
+// so it drops a hundredth of them at a time.
+func (x *tx) dropIdleTopics() {
+	var idle []*topic
+	for _, t := range x.m.topics {
+		if t.idle(x.clock()) {
+			idle = append(idle, t)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *topic) int {
+		return cmp.Or(cmp.Compare(a.emptySince, b.emptySince), cmp.Compare(a.number, b.number))
+	})
+	for _, t := range idle[:min(len(idle), x.limits().MaxTopics/100+1)] {
+		x.dropTopic(t)
+	}
 }
 
 // touch marks a topic as changed.
