@@ -3,6 +3,7 @@ package fsm
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"tarry/job/jobpb"
 )
@@ -70,5 +71,26 @@ func (m *model) returnJob(op *jobpb.Release, t *modelTopic, j *modelJob) {
 		m.die(t, j)
 	default:
 		m.makeReady(j)
+	}
+}
+
+// backoff returns a job's wait after a failed attempt, without jitter.
+func (m *model) backoff(j *modelJob, byDefault bool) int64 {
+	b := j.Options.GetBackoff()
+	if b == nil {
+		b = m.settings[j.Topic].GetBackoff()
+	}
+	switch n := int(j.Attempts); {
+	case b == nil && byDefault:
+		return min(int64(1000)<<min(max(n, 1)-1, 12), 3600_000)
+	case b == nil:
+		return 0
+	case n <= len(b.DelaysMs):
+		return b.DelaysMs[max(n, 1)-1]
+	case len(b.DelaysMs) > 0:
+		return b.DelaysMs[len(b.DelaysMs)-1]
+	default:
+		wait := float64(b.BaseMs) * math.Pow(float64(b.FactorPermille)/1000, float64(max(n, 1)-1))
+		return int64(min(wait, float64(b.MaxMs)))
 	}
 }
