@@ -231,12 +231,22 @@ func (s *jobHistory) readyAgain(p, d *Op) (int64, bool) {
 		case f.Kind == Touch && f.Outcome == OK:
 			from = max(from, f.ReservedUntil)
 		case f.Kind == Release && f.Outcome == OK:
-			from = max(from, f.Complete+f.Delay.Microseconds())
+			wait := f.Delay
+			if wait == 0 {
+				wait = longestWait(p.Attempts)
+			}
+			from = max(from, f.Complete+wait.Microseconds())
 		default:
 			return 0, false
 		}
 	}
 	return from + s.slack(), true
+}
+
+// longestWait is the wait after a release without a delay, if nobody has a backoff: a second, twice as
+// long each time, up to an hour, less up to a fifth.
+func longestWait(attempt int) time.Duration {
+	return min(time.Second<<min(max(attempt-1, 0), 12), time.Hour)
 }
 
 // reservedFrom is the earliest instant at which a delivery's reservation may have begun.

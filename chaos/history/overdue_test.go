@@ -128,3 +128,9 @@ func TestOverdueAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestTheWaitAfterAReleaseWithoutADelay(t *testing.T) {
+	for attempt, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 3: 4 * time.Second, 13: time.Hour, 1000: time.Hour} {
+		require.Equal(t, want, longestWait(attempt), attempt)
+	}
+}

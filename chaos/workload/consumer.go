@@ -126,7 +126,8 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 		case dice < 88:
 			c.repeat(ctx, history.Release, j, request{Delay: between(c.rand, maxDelay).Truncate(time.Millisecond).Seconds()})
 		case dice < 90:
-			c.repeat(ctx, history.Release, j, request{})
+			// Nearly at once, or after the wait of the job's backoff or the default one.
+			c.repeat(ctx, history.Release, j, request{Delay: float64(c.rand.IntN(2)) / 1000})
 		case dice < 92:
 			c.repeat(ctx, history.Bury, j, request{Reason: oneOf(c.rand, reasons)})
 			if c.rand.IntN(2) == 0 {
