@@ -5,6 +5,7 @@
 //	go run ./chaos --duration 1m --faults kill-leader,pause-leader
 //	go run ./chaos --duration 3m --log-store raft-wal,raft-boltdb,raft-wal
 //	go run ./chaos --duration 3m --recover-from backup
+//	go run ./chaos --duration 3m --secure
 //	go run ./chaos check DIR/history.jsonl
 //
 // It uses only what users see of the server: the binary, its HTTP and beanstalkd ports,

@@ -39,6 +39,9 @@ func newEnvironment(ctx context.Context, c config, log *slog.Logger) (*environme
 	if _, err := exec.LookPath("strace"); err == nil && os.Geteuid() == 0 {
 		e.have |= fault.Strace
 	}
+	if !c.secure {
+		e.have |= fault.OpenNodes
+	}
 	if c.nodes >= 5 {
 		e.have |= fault.FiveNodes
 	}

@@ -94,10 +94,11 @@ func parse(args []string, notes io.Writer) (config, error) {
 	f.StringVar(&c.faults, "faults", "", "`names` with commas; default: every fault that this machine can do; none: no faults. There are: "+list(catalogue()))
 	f.StringVar(&c.logStores, "log-store", "", "what the nodes keep their Raft logs in, `names` with commas that the nodes take in turn; default: the server's")
 	f.IntVar(&c.trailing, "trailing", 500, "`entries` of the Raft log that nodes keep, few enough for followers to need the whole state; 0: as many as the server likes")
-	f.StringVar(&c.mutant, "mutant", "", "switch a defect of the server on, to see it found: drop-add, deliver-early, deliver-late, hand-out-twice, forget-delete, half-batch, forget-postpone, ignore-condition, finish-unposted, forget-header, drop-import, forget-attempts, forget-quota, halve-quota, stale-read, forget-revoke (with --tokens), skip-fsync")
+	f.StringVar(&c.mutant, "mutant", "", "switch a defect of the server on, to see it found: drop-add, deliver-early, deliver-late, hand-out-twice, forget-delete, half-batch, forget-postpone, ignore-condition, finish-unposted, forget-header, drop-import, forget-attempts, forget-quota, halve-quota, stale-read, forget-revoke (with --tokens), any-authority and keep-key (with --secure), skip-fsync")
 	f.StringVar(&c.binary, "binary", "", "`path` of a server; default: build one with -tags chaos")
 	f.StringVar(&c.dir, "dir", "", "`directory` for data, logs and the history, which is kept; default: a temporary one, kept unless nothing was found")
 	f.BoolVar(&c.tokens, "tokens", false, "the cluster checks tokens; clients make, rotate and revoke some, too")
+	f.BoolVar(&c.secure, "secure", false, "the nodes speak TLS with each other and encrypt gossip, and their authority, certificates and gossip keys are replaced again and again")
 	f.StringVar(&c.recoverFrom, "recover-from", "", "what serves after the loss of the whole cluster at the end, and is drained and judged: `backup`, the last of many, restored, or standby, promoted; or replace: the cluster itself, whose state the last backup replaces while leaders are killed; default: nothing is lost")
 	f.IntVar(&c.nodes, "nodes", 3, "nodes of the cluster")
 	f.StringVar(&c.network, "network", "auto", "auto, loopback or namespaces")
@@ -128,6 +129,9 @@ func (c config) again() string {
 	}
 	if c.tokens {
 		parts = append(parts, "--tokens")
+	}
+	if c.secure {
+		parts = append(parts, "--secure")
 	}
 	return strings.Join(parts, " ")
 }

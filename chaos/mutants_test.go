@@ -81,16 +81,21 @@ func TestMutantsAreFound(t *testing.T) {
 		"halve-quota":      "quota",
 		"stale-read":       "I10",
 		"forget-revoke":    "access",
+		"any-authority":    "keys",
+		"keep-key":         "keys",
 	} {
 		t.Run(mutant, func(t *testing.T) {
 			duration, drain := "3s", "10s"
+			args := []string{"--tokens"}
 			switch mutant {
+			case "any-authority", "keep-key":
+				args = append(args, "--secure")
 			case "deliver-late":
 				drain = "60s" // in which the jobs are handed out
 			case "forget-quota":
 				duration = "8s" // a rate is judged when the cluster has settled
 			}
-			code, v, out := chaosRun(t, "--duration", duration, "--drain", drain, "--seed", "1", "--faults", "none", "--tokens", "--mutant", mutant)
+			code, v, out := chaosRun(t, append(args, "--duration", duration, "--drain", drain, "--seed", "1", "--faults", "none", "--mutant", mutant)...)
 			require.Equal(t, exitViolation, code, out)
 			require.Equal(t, violation, v.Verdict)
 			for _, invariant := range strings.Fields(invariants) {
@@ -103,7 +108,7 @@ func TestMutantsAreFound(t *testing.T) {
 func TestSoundServerPasses(t *testing.T) {
 	for _, faults := range []string{"none", "kill-leader"} {
 		t.Run(faults, func(t *testing.T) {
-			code, v, out := chaosRun(t, "--duration", "4s", "--seed", "1", "--faults", faults, "--tokens")
+			code, v, out := chaosRun(t, "--duration", "4s", "--seed", "1", "--faults", faults, "--tokens", "--secure")
 			require.Equal(t, exitOK, code, out)
 			require.Equal(t, noViolation, v.Verdict)
 			require.NotZero(t, v.Operations)

@@ -33,6 +33,7 @@ type config struct {
 	keep        bool   // the history also when nothing was found
 	nodes       int
 	tokens      bool   // the cluster checks clients' tokens
+	secure      bool   // the nodes speak TLS with each other and encrypt gossip, with keys that are replaced
 	recoverFrom string // backup, standby or replace: what serves after the loss of the cluster at the end; empty: it is not lost
 	network     string // auto, loopback or namespaces
 	json        bool
@@ -60,6 +61,7 @@ type run struct {
 	cluster     *localcluster.Cluster
 	serving     *localcluster.Cluster // the cluster; or, at the end, its successor
 	successor   successor             // nil if the cluster is not lost
+	rotation    *rotation             // nil unless secure
 	inject      *injector
 	load        workload.Config
 	report      *report
@@ -116,6 +118,7 @@ func (r *run) inEnvironment(ctx context.Context) (err error) {
 	defer posts.Close()
 	r.cluster, err = localcluster.New(r.environment.options(localcluster.Options{
 		Binary: r.binary, Dir: r.dir, Nodes: r.nodes, Env: r.hooks(), Args: []string{"--push-allow", posts.Addr().String()},
+		SecureNodes: r.secure,
 	}))
 	if err != nil {
 		return err
@@ -127,12 +130,6 @@ func (r *run) inEnvironment(ctx context.Context) (err error) {
 	}
 	if r.successor != nil {
 		defer func() { err = errors.Join(err, r.successor.stop()) }()
-	}
-	if r.logStores != "" {
-		stores := strings.Split(r.logStores, ",")
-		for i, n := range r.cluster.Nodes() {
-			n.Setenv("TARRY_LOG_STORE", stores[i%len(stores)])
-		}
 	}
 	if err := r.start(ctx); err != nil {
 		return err
@@ -174,13 +171,24 @@ func (r *run) inEnvironment(ctx context.Context) (err error) {
 func (r *run) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	if r.logStores != "" {
+		stores := strings.Split(r.logStores, ",")
+		for i, n := range r.cluster.Nodes() {
+			n.Setenv("TARRY_LOG_STORE", stores[i%len(stores)])
+		}
+	}
 	if err := r.cluster.Start(); err != nil {
 		return err
 	}
 	if err := r.cluster.WaitReady(ctx, r.cluster.Nodes()...); err != nil {
 		return err
 	}
-	return r.awaitVersion(ctx)
+	if err := r.awaitVersion(ctx); err != nil || !r.secure {
+		return err
+	}
+	var err error
+	r.rotation, err = newRotation(ctx, r.cluster)
+	return err
 }
 
 // awaitVersion waits until the cluster has the version that its nodes run: before that a delay may
@@ -236,6 +244,12 @@ func (r *run) loadAndInject(ctx context.Context) error {
 func (r *run) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.drain)
 	defer cancel()
+	if r.rotation != nil {
+		if err := r.rotation.finish(ctx); err != nil {
+			r.report.Violate("keys", "", "without a fault, after %d rotations: %v", r.rotation.rounds, err)
+		}
+		r.inject.figures["rotations"] = r.rotation.rounds
+	}
 	if r.successor != nil {
 		r.inject.disturb()
 		err := r.replace(ctx)

@@ -77,19 +77,21 @@ func (r *run) replace(ctx context.Context) error {
 	return nil
 }
 
-// followed runs f while the successor follows.
+// followed runs f while the successor follows, and keys are rotated.
 func (r *run) followed(ctx context.Context, f func() error) error {
-	if r.successor == nil {
-		return f()
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
-	var failed error
-	following.Go(func() { failed = r.successor.follow(ctx) })
+	var succeeding, rotating error
+	if r.successor != nil {
+		following.Go(func() { succeeding = r.successor.follow(ctx) })
+	}
+	if r.rotation != nil {
+		following.Go(func() { rotating = r.rotation.follow(ctx) })
+	}
 	err := f()
 	cancel()
 	following.Wait()
-	return errors.Join(err, failed)
+	return errors.Join(err, succeeding, rotating)
 }
 
 // commandLimit bounds one command of the server's binary.

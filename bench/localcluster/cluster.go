@@ -52,7 +52,8 @@ type Cluster struct {
 
 	mu        sync.Mutex
 	access    Access
-	ports     []int // of all nodes, with SamePorts
+	signing   sync.Mutex // held while certificates are made, or their authority changes
+	ports     []int      // of all nodes, with SamePorts
 	nodes     []*Node
 	forgotten []*Node
 }
@@ -176,6 +177,11 @@ func (c *Cluster) Add(id string) (*Node, error) {
 	defer c.mu.Unlock()
 	if i := slices.IndexFunc(c.forgotten, func(n *Node) bool { return n.ID == id }); i >= 0 {
 		n := c.forgotten[i]
+		if c.options.SecureNodes {
+			if _, err := c.secure(n); err != nil { // what it left there may be of another authority
+				return nil, fmt.Errorf("make the keys of node %s: %w", id, err)
+			}
+		}
 		c.forgotten = slices.Delete(c.forgotten, i, i+1)
 		c.nodes = append(slices.Clip(c.nodes), n)
 		return n, nil

@@ -31,6 +31,9 @@ func (c *Cluster) keys() string { return filepath.Join(c.options.Dir, "keys") }
 
 func (c *Cluster) authority() string { return filepath.Join(c.keys(), "ca.crt") }
 
+// trusted is the file with the authorities that nodes trust: more than one while it is replaced.
+func (c *Cluster) trusted() string { return filepath.Join(c.keys(), "trusted.crt") }
+
 func (c *Cluster) gossipKeys() string { return filepath.Join(c.keys(), "gossip.keys") }
 
 // tarry runs a command of the nodes' binary.
@@ -56,6 +59,9 @@ func (c *Cluster) makeAuthority() error {
 	if err != nil {
 		return err
 	}
+	if err := c.trust(c.authority()); err != nil {
+		return err
+	}
 	ca, err := os.ReadFile(c.authority())
 	if err != nil {
 		return fmt.Errorf("read the authority: %w", err)
@@ -75,24 +81,11 @@ func (c *Cluster) makeAuthority() error {
 // secure makes the certificates of a node and its copy of the gossip keys, which it may replace,
 // and returns the arguments that close its ports.
 func (c *Cluster) secure(n *Node) ([]string, error) {
-	dir := filepath.Join(n.dir, "keys")
-	ca := []string{"--ca", c.authority(), "--ca-key", filepath.Join(c.keys(), "ca.key"), "--dir", dir}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory for keys: %w", err)
-	}
-	ctx := context.Background() // they call nobody
-	err := c.tarry(ctx, append([]string{"cert", "node", n.ID}, ca...)...)
-	if err == nil {
-		err = c.tarry(ctx, append([]string{"cert", "server", n.ID, "--host", n.host}, ca...)...)
-	}
-	if err != nil {
+	dir := n.keys()
+	if err := c.issue(n); err != nil {
 		return nil, err
 	}
-	gossip, err := os.ReadFile(c.gossipKeys())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "gossip.keys"), gossip, 0o600)
-	}
-	if err != nil {
+	if err := c.copyGossipKeys(n); err != nil {
 		return nil, fmt.Errorf("copy the gossip keys: %w", err)
 	}
 	var args []string
@@ -101,7 +94,7 @@ func (c *Cluster) secure(n *Node) ([]string, error) {
 		args = append(args, "--"+port+"-tls-mode", "require", "--"+port+"-tls-cert", pair+".crt", "--"+port+"-tls-key", pair+".key")
 	}
 	if c.options.SecureNodes {
-		args = append(args, "--gossip-keys-file", filepath.Join(dir, "gossip.keys"), "--cluster-tls-ca", c.authority())
+		args = append(args, "--gossip-keys-file", filepath.Join(dir, "gossip.keys"), "--cluster-tls-ca", c.trusted())
 		closePort("cluster", "node")
 	}
 	if c.options.SecureClients {

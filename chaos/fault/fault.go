@@ -40,9 +40,10 @@ const (
 	Cgroup                        // CPU cgroups can be created
 	FiveNodes                     // the cluster has five nodes or more
 	NextRelease                   // Env.Next is set
+	OpenNodes                     // nodes talk to each other in plain text
 )
 
-var needNames = []string{"namespaces", "faulty-disk", "hook-binary", "root", "strace", "cgroup", "five-nodes", "next-release"}
+var needNames = []string{"namespaces", "faulty-disk", "hook-binary", "root", "strace", "cgroup", "five-nodes", "next-release", "open-nodes"}
 
 // Has reports whether n includes all of what.
 func (n Needs) Has(what Needs) bool { return n&what == what }

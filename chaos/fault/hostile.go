@@ -24,8 +24,8 @@ import (
 // block other clients, or make memory grow. The judge checks the jobs as always.
 func Hostile() []Fault {
 	return []Fault{
-		{Name: "hostile-cluster-port", Weight: 1, Run: hostile(stranger.ClusterPort)},
-		{Name: "hostile-gossip", Weight: 1, Run: hostile(stranger.GossipPort)},
+		{Name: "hostile-cluster-port", Needs: OpenNodes, Weight: 1, Run: hostile(stranger.ClusterPort)},
+		{Name: "hostile-gossip", Needs: OpenNodes, Weight: 1, Run: hostile(stranger.GossipPort)},
 		{Name: "hostile-http", Weight: 1, Run: hostile(stranger.HTTPPort)},
 		{Name: "hostile-beanstalkd", Weight: 1, Run: hostile(stranger.BeanstalkdPort)},
 	}

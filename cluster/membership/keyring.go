@@ -15,6 +15,7 @@ import (
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
+	"tarry/internal/hook"
 	"tarry/job"
 )
 
@@ -170,7 +171,9 @@ func nextRing(now gossipkeys.Keys, req *memberpb.ChangeKeyringRequest, rings []*
 		return next, "", job.Errorf(job.CodeNotFound, "the leader has no gossip key %.64q; tarry keyring list shows them", req.Fingerprint)
 	}
 	key := now.List[at]
-	next.List = slices.Delete(next.List, at, at+1)
+	if req.Change != memberpb.ChangeKeyringRequest_REMOVE || !hook.Mutant(hook.KeepKey) {
+		next.List = slices.Delete(next.List, at, at+1)
+	}
 	switch req.Change {
 	case memberpb.ChangeKeyringRequest_USE:
 		next.List = slices.Insert(next.List, 0, key)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tarry/internal/certs"
+	"tarry/internal/hook"
 )
 
 // ErrRefused is wrapped by the errors of a certificate that is not that of the right node.
@@ -90,7 +91,7 @@ func (i *Identity) verify(s tls.ConnectionState, usage x509.ExtKeyUsage, want st
 	for _, c := range s.PeerCertificates[1:] {
 		chain.AddCert(c)
 	}
-	if err := verifyChain(l, leaf, chain, usage); err != nil {
+	if err := verifyChain(l, leaf, chain, usage); err != nil && !hook.Mutant(hook.AnyAuthority) {
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	id, err := certs.IdentityOf(leaf)

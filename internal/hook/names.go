@@ -45,12 +45,14 @@ const (
 	HalveQuota      = "halve-quota"      // namespaces have half of the room that was asked for
 	StaleRead       = "stale-read"       // consistent reads return the local state of the node
 	ForgetRevoke    = "forget-revoke"    // tokens that were revoked go on being accepted
+	AnyAuthority    = "any-authority"    // nodes accept certificates of an authority that they do not trust
+	KeepKey         = "keep-key"         // gossip keys that were removed remain
 )
 
 // Mutants returns all of them.
 func Mutants() []string {
 	return []string{
 		DropAdd, DeliverEarly, DeliverLate, HandOutTwice, ForgetDelete, SkipFsync,
-		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, DropImport, ForgetAttempts, ForgetQuota, HalveQuota, StaleRead, ForgetRevoke,
+		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, DropImport, ForgetAttempts, ForgetQuota, HalveQuota, StaleRead, ForgetRevoke, AnyAuthority, KeepKey,
 	}
 }
