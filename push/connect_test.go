@@ -50,11 +50,11 @@ func TestPostsByTLS(t *testing.T) {
 		}
 		// The certificate is for 127.0.0.1, not for localhost.
 		o := post(t.Context(), c, target, strings.Replace(server.URL, "127.0.0.1", "localhost", 1), reserved, "")
-		require.Contains(t, o.reason, "certificate is valid for")
+		require.ErrorContains(t, o.detail, "certificate is valid for")
 		c.CloseIdleConnections()
 		c = newClient(list, options())
 		o = post(t.Context(), c, target, server.URL, reserved, "")
-		require.Contains(t, o.reason, "certificate signed by unknown authority")
+		require.ErrorContains(t, o.detail, "certificate signed by unknown authority")
 		require.False(t, o.answered)
 		c.CloseIdleConnections()
 	}

@@ -43,6 +43,8 @@ type consumer struct {
 	share    *share        // nil: all jobs go to one target
 	laterMu  sync.Mutex
 	later    time.Time // until when the last job was put off
+	logMu    sync.Mutex
+	logged   time.Time // when the last failure without a response was
 	stop     context.CancelFunc
 	work     *sync.WaitGroup
 }
@@ -162,8 +164,25 @@ func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 		}
 		c.p.metrics.posts.WithLabelValues(o.label).Inc()
 		c.p.metrics.seconds.Observe(time.Since(started).Seconds())
+		c.explain(o, host, started)
 		c.write(ctx, c.end(ref, j, o))
 	})
+}
+
+// explain logs why there was no response, once a minute for each topic.
+func (c *consumer) explain(o outcome, host string, now time.Time) {
+	if o.detail == nil {
+		return
+	}
+	c.logMu.Lock()
+	due := now.Sub(c.logged) >= time.Minute
+	if due {
+		c.logged = now
+	}
+	c.logMu.Unlock()
+	if due {
+		c.p.log.Warn("a target of push does not reply; other failures of the topic are not logged for a minute", "topic", c.topic, "host", host, "error", o.detail)
+	}
 }
 
 // post posts a job, and makes a span of it if there are any.

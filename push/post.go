@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -75,6 +76,7 @@ type outcome struct {
 	answered   bool          // the target responded, however that was
 	status     int           // of the response
 	reason     string        // why it failed; empty: it succeeded
+	detail     error         // of a failure without a response: for the node's log, not for the job's owner
 	retryAfter time.Duration // what the target requests; 0: nothing
 }
 
@@ -156,20 +158,30 @@ func newRequest(ctx context.Context, t *jobpb.PushTarget, target string, j *jobp
 	return q, nil
 }
 
-// failed returns why there was no response.
+// failed returns why there was no response. The reason names no address and no resolver: it is for
+// whoever may read the job, and the network is the operator's.
 func failed(ctx context.Context, err error, timeout time.Duration) outcome {
-	var blocked *blockedError
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // the rest is the URL, which may have secrets
+	}
+	o := outcome{label: "error", detail: err}
 	switch {
-	case errors.As(err, &blocked):
-		return outcome{label: "blocked", reason: "push: " + blocked.Error()}
+	case errors.As(err, new(*blockedError)):
+		o.label, o.reason = "blocked", "push: the target's address may not be reached: --push-allow does not list it"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return outcome{label: "timeout", reason: fmt.Sprintf("push: no answer within %v", timeout)}
+		o.label, o.reason = "timeout", fmt.Sprintf("push: no answer within %v", timeout)
+	case errors.As(err, new(*net.DNSError)):
+		o.reason = "push: the target's name cannot be resolved"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		o.reason = "push: the target refused the connection"
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		o.reason = "push: the target's certificate is not accepted"
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		o.reason = "push: the target closed the connection without a reply"
+	default:
+		o.reason = "push: the target cannot be reached"
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err // the rest is the URL
-	}
-	return outcome{label: "error", reason: "push: " + clean(err.Error())}
+	return o
 }
 
 // clean turns untrusted text into one short line.

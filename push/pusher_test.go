@@ -1,18 +1,24 @@
 package push
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -207,7 +213,7 @@ func TestPostsThatFail(t *testing.T) {
 			w.WriteHeader(307)
 		}, 900, "push: 307 Temporary Redirect; redirects are not followed", "redirect"},
 		"silent": {func(_ http.ResponseWriter, q *http.Request) { hang(q) }, 900, "push: no answer within 200ms", "timeout"},
-		"broken": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 900, "push: EOF", "error"},
+		"broken": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 900, "push: the target closed the connection without a reply", "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.answer)
@@ -222,6 +228,29 @@ func TestPostsThatFail(t *testing.T) {
 		})
 	}
 	require.Zero(t, elsewhere.Load(), "the redirect was not followed")
+}
+
+// The job's owner need not know the operator's network; the node's log has it.
+func TestWhyThereIsNoReplyIsForTheOperatorOnly(t *testing.T) {
+	var log bytes.Buffer
+	for reason, err := range map[string]error{
+		"the target's name cannot be resolved":                  &net.DNSError{Err: "no such host", Name: "db.internal", Server: "10.0.0.53:53"},
+		"the target refused the connection":                     &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 1}, Err: syscall.ECONNREFUSED},
+		"the target's certificate is not accepted":              &tls.CertificateVerificationError{Err: errors.New("valid for db.internal")},
+		"the target cannot be reached":                          errors.New("10.1.2.3: no route to host"),
+		"the target's address may not be reached: --push-allow": &blockedError{"10.1.2.3:1"},
+	} {
+		c := &consumer{p: &Pusher{log: slog.New(slog.NewTextHandler(&log, nil))}}
+		o := failed(t.Context(), &url.Error{Op: "Post", URL: "https://db/?key=secret", Err: fmt.Errorf("post: %w", err)}, time.Second)
+		require.Contains(t, o.reason, "push: "+reason)
+		require.NotContains(t, o.reason, "10.")
+		require.NotContains(t, o.reason, "internal")
+		for range 3 {
+			c.explain(o, "db:443", time.Now())
+		}
+		require.Equal(t, 1, strings.Count(log.String(), err.Error()), "once a minute")
+	}
+	require.NotContains(t, log.String(), "secret")
 }
 
 func TestAJobThatIsNeverTakenDies(t *testing.T) {
