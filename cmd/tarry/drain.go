@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,11 +18,15 @@ stays away, /readyz returns 503, waiting reserves and streams end, and new ones 
 that clients and load balancers use other nodes. It stays a member, votes, and forwards the
 calls that it still gets. It names a node by its id, or the one at --addr.
 
+Without --force it is refused where stopping the node would leave no majority of the voters, because
+others are down or drained.
+
 The drain ends with --undo or when the node restarts. Repeating it changes nothing.`
 
 func drainCommand() *cobra.Command {
 	c := newCommand("drain", "move leadership and clients away from a node, before you stop it", "[NODE]", drainText, "tarry cluster drain n2", 0, 1)
 	undo := c.flags.Bool("undo", false, "let the node serve and lead again")
+	force := c.flags.Bool("force", false, "drain it also where stopping it would leave no majority")
 	dry := c.flags.Bool("dry-run", false, "say what would be done, and change nothing")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		members, err := t.client.Members(ctx)
@@ -39,8 +46,15 @@ func drainCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		loss := ""
+		if !*undo {
+			loss = majorityLoss(members, about.ID)
+		}
 		if *dry {
-			return t.printDrain(drainReply{Node: about.ID, Draining: about.Draining, DryRun: true}, drainPlan(members, about, *undo))
+			return t.printDrain(drainReply{Node: about.ID, Draining: about.Draining, DryRun: true}, drainPlan(members, about, *undo, loss))
+		}
+		if loss != "" && !*force {
+			return errors.New(loss + ". Nothing was done; --force drains it nevertheless")
 		}
 		late := time.AfterFunc(quietTime, func() { t.notes.line("%s: waiting until another node leads", c.path()) })
 		defer late.Stop()
@@ -53,8 +67,11 @@ func drainCommand() *cobra.Command {
 			return err
 		}
 		done := about.ID + " is drained: it does not lead and is not ready. It can be stopped; tarry cluster drain --undo ends the drain"
-		if *undo {
+		switch {
+		case *undo:
 			done = about.ID + " is not drained: it serves, and may lead"
+		case loss != "":
+			done = about.ID + " is drained: it does not lead and is not ready. Do not stop it yet: " + loss + ". tarry cluster drain --undo ends the drain"
 		}
 		return t.printDrain(drainReply{Node: about.ID, Draining: !*undo}, done)
 	})
@@ -92,7 +109,34 @@ func (t *terminal) oneNode(members []client.Member, args []string) (string, erro
 	return t.addressOf(m), nil
 }
 
-func drainPlan(members []client.Member, about client.Node, undo bool) string {
+// majorityLoss says what is left when a node stops, if that is no majority of the voters that leads
+// and serves; empty: it is one, or the node is the only voter.
+func majorityLoss(members []client.Member, node string) string {
+	voters, left := 0, 0
+	var others []string
+	for _, m := range members {
+		switch {
+		case !m.Voter && m.ID == node:
+			return ""
+		case !m.Voter:
+			continue
+		case m.ID == node:
+		case !m.Alive:
+			others = append(others, m.ID+" is down")
+		case m.Draining:
+			others = append(others, m.ID+" is drained")
+		default:
+			left++
+		}
+		voters++
+	}
+	if voters == 1 || left > voters/2 {
+		return ""
+	}
+	return fmt.Sprintf("stopping %s would leave %d of %d voters that serve, which is no majority: %s", node, left, voters, cmp.Or(strings.Join(others, ", "), "there is no third"))
+}
+
+func drainPlan(members []client.Member, about client.Node, undo bool, loss string) string {
 	if undo {
 		if !about.Draining {
 			return "nothing was done: " + about.ID + " is not drained"
@@ -105,6 +149,9 @@ func drainPlan(members []client.Member, about client.Node, undo bool) string {
 	}
 	if about.Draining {
 		plan = "nothing was done: " + about.ID + " is drained already"
+	}
+	if loss != "" {
+		plan += "; it needs --force: " + loss
 	}
 	return plan
 }

@@ -78,9 +78,10 @@ func TestWhatIsInTheWayOfAnUpgrade(t *testing.T) {
 
 func TestDrainFromTheCommandLine(t *testing.T) {
 	s := newOperators(t)
+	s.operator.Change = func(list []job.Member) []job.Member { list[2].Alive = true; return list }
 	require.Contains(t, s.ok("cluster", "drain", "n1", "--dry-run"), "nothing was done: n1 would be drained, and leadership would move")
 	require.Empty(t, s.operator.Calls())
-	require.Contains(t, s.ok("cluster", "drain", "n1"), "n1 is drained")
+	require.Contains(t, s.ok("cluster", "drain", "n1"), "n1 is drained: it does not lead and is not ready. It can be stopped")
 	s.operator.Change = func(list []job.Member) []job.Member { list[1].Draining = true; return list }
 	require.Contains(t, s.ok("cluster", "members"), "follower, drained")
 	require.Contains(t, s.ok("cluster", "members", "--json"), `"draining":true`)
@@ -98,7 +99,42 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 		require.Contains(t, errs, want.says)
 	}
 	s.operator.Err = job.Errorf(job.CodeConflict, "n1 is the only voter")
-	require.Contains(t, drainPlan(nil, client.Node{ID: "n1"}, true), "n1 is not drained")
+	require.Contains(t, drainPlan(nil, client.Node{ID: "n1"}, true, ""), "n1 is not drained")
+}
+
+// "It can be stopped" must be true.
+func TestADrainIsRefusedWhereTheMajorityWouldGo(t *testing.T) {
+	s := newOperators(t)
+	s.operator.Change = func(list []job.Member) []job.Member { list[2].Alive = false; return list }
+	const loss = "stopping n1 would leave 1 of 3 voters that serve, which is no majority: n3 is down"
+	code, _, errs := s.run("cluster", "drain", "n1")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, loss+". Nothing was done; --force drains it nevertheless")
+	require.Contains(t, s.ok("cluster", "drain", "n1", "--dry-run"), "it needs --force: "+loss)
+	require.Empty(t, s.operator.Calls())
+	require.Contains(t, s.ok("cluster", "drain", "n1", "--force"), "Do not stop it yet: "+loss)
+	require.Contains(t, s.ok("cluster", "drain", "n1", "--undo"), "may lead")
+
+	voter := func(id string, alive, drained bool) client.Member {
+		return client.Member{ID: id, Voter: true, Alive: alive, Draining: drained}
+	}
+	for name, c := range map[string]struct {
+		members []client.Member
+		says    string
+	}{
+		"all serve":        {[]client.Member{voter("n1", true, false), voter("n2", true, false), voter("n3", true, false)}, ""},
+		"one is drained":   {[]client.Member{voter("n1", true, false), voter("n2", true, true), voter("n3", true, false)}, "n2 is drained"},
+		"five, one down":   {[]client.Member{voter("n1", true, false), voter("n2", false, false), voter("n3", true, false), voter("n4", true, false), voter("n5", true, false)}, ""},
+		"two":              {[]client.Member{voter("n1", true, false), voter("n2", true, false)}, "1 of 2 voters"},
+		"the only one":     {[]client.Member{voter("n1", true, false), {ID: "n2", Alive: true}}, ""},
+		"it does not vote": {[]client.Member{{ID: "n1", Alive: true}, voter("n2", true, false), voter("n3", false, false)}, ""},
+	} {
+		if got := majorityLoss(c.members, "n1"); c.says == "" {
+			require.Empty(t, got, name)
+		} else {
+			require.Contains(t, got, c.says, name)
+		}
+	}
 }
 
 func TestEventsFromTheCommandLine(t *testing.T) {
