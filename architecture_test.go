@@ -78,8 +78,8 @@ var mayImport = map[string][]string{
 	// Parts of a node that know less than the node does.
 	"cluster/logstore":     {"internal/durable", "internal/hook"},
 	"cluster/transport":    {"internal/addrlimit", "cluster/nodetls", "cluster/raftconfig"},
-	"cluster/nodetls":      {"internal/certs", "internal/replay"},
-	"cluster/membership":   {"job", "invitation", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/addrlimit", "internal/sleep"},
+	"cluster/nodetls":      {"internal/certs", "internal/hook", "internal/replay"},
+	"cluster/membership":   {"job", "invitation", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/addrlimit", "internal/hook", "internal/sleep"},
 	"cluster/clockguard":   {"job", "cluster/raftconfig", "internal/sleep"},
 	"cluster/diskpolicy":   {"job", "cluster/raftconfig"},
 	"cluster/ackguard":     {"cluster/transport", "cluster/raftconfig", "cluster/raftwire"},
