@@ -110,8 +110,8 @@ type Config struct {
 	InvitationUsed func(id, nodeID string)
 
 	// For tests: the clock, the free and total bytes of the disk, wrappers of the log and
-	// of the transport, times other than the defaults, how often members are checked, and
-	// the sizes of files.
+	// of the transport, times other than the defaults, how often members are checked,
+	// the sizes of files, and what is called after each part of a state that was sent.
 	wall          func() time.Time
 	measureDisk   func(dir string) (free, total uint64, err error)
 	wrapLog       func(raft.LogStore) raft.LogStore
@@ -119,6 +119,7 @@ type Config struct {
 	timing        Timing
 	membership    membership.Timing
 	files         files
+	sentPart      func()
 }
 
 // Backups is where and when the leader makes backups.

@@ -145,7 +145,7 @@ func (n *Node) openShard() (err error) {
 		Logger: n.log, Registry: n.registry, Peer: n.peer, Lead: n.lead,
 		Fatal:          func(err error) { n.cfg.Fatal(datadir.WithRoom(err, n.cfg.DataDir)) },
 		ClusterChanged: func() { n.members.ClusterIDChanged() },
-		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State,
+		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State, SentPart: n.cfg.sentPart,
 		TransferAttempts: func() uint64 { return n.members.TransferAttempts() },
 		Wall:             n.cfg.wall, MaxClockOffset: n.cfg.MaxClockOffset,
 		ConfirmClock:  func(ctx context.Context) error { return n.members.ClockGuard().Confirm(ctx) },

@@ -96,6 +96,9 @@ func (s *Shard) upload(ctx context.Context, from io.Reader, op *jobpb.ReplaceSta
 		}
 		_, _ = sum.Write(part[:n]) // it never fails
 		op.Size += uint64(n)
+		if s.cfg.SentPart != nil {
+			s.cfg.SentPart()
+		}
 		// The other half of the time is for clients.
 		if !sleep.For(ctx, time.Since(began)) {
 			return ctx.Err()

@@ -215,7 +215,18 @@ func largeBackup(t *testing.T, n *Node, megabytes int) []byte {
 	return backupFrom(t, n)
 }
 
-// sendState makes the leader send a backup, and returns once that is under way.
+// newSendingCluster starts three nodes. A leader that sends a state stops after its first part until
+// release is called.
+func newSendingCluster(t *testing.T) (c *testCluster, release func()) {
+	gate := make(chan struct{})
+	release = sync.OnceFunc(func() { close(gate) })
+	c = newTunedCluster(t, 3, func(_ int, cfg *Config) { cfg.sentPart = func() { <-gate } })
+	t.Cleanup(release) // before the nodes are stopped
+	c.awaitVersion()
+	return c, release
+}
+
+// sendState makes the leader send a backup, and returns once its first part is sent.
 func (c *testCluster) sendState(file []byte) (leader int, cancel func(), ended chan error) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -252,8 +263,7 @@ func TestALeaderThatIsLostWhileItSendsAStateReplacesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newTestCluster(t, 3)
-			c.awaitVersion()
+			c, release := newSendingCluster(t)
 			l := c.leader()
 			file := largeBackup(t, c.nodes[l], 12)
 			do(t, c.nodes[l], add("present", "t", time.Hour))
@@ -263,6 +273,7 @@ func TestALeaderThatIsLostWhileItSendsAStateReplacesNothing(t *testing.T) {
 			} else {
 				lose(c, l)
 			}
+			release()
 			require.Equal(t, job.CodeNotApplied, job.CodeOf(<-ended))
 			if c.nodes[l] == nil {
 				c.start(l)
@@ -292,8 +303,7 @@ func TestALeaderThatIsLostWhileItSendsAStateReplacesNothing(t *testing.T) {
 // A node that was down gets the state while another is being sent: with the parts that were sent.
 func TestANodeThatReturnsWhileAStateIsSentGetsItsParts(t *testing.T) {
 	t.Parallel()
-	c := newTestCluster(t, 3)
-	c.awaitVersion()
+	c, release := newSendingCluster(t)
 	l := c.leader()
 	file := largeBackup(t, c.nodes[l], 12)
 	do(t, c.nodes[l], add("present", "t", time.Hour))
@@ -306,6 +316,7 @@ func TestANodeThatReturnsWhileAStateIsSentGetsItsParts(t *testing.T) {
 	c.start(down)
 	// It serves meanwhile.
 	do(t, c.nodes[down], add("meanwhile", "t", time.Hour))
+	release()
 	require.NoError(t, <-ended)
 	c.requireEqualStates()
 	for _, n := range c.nodes {

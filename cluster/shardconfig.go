@@ -33,7 +33,9 @@ type shardConfig struct {
 	ClusterChanged func()
 	// AddsRefused returns, on the leader, why adds are refused now; empty: they are
 	// accepted. Disk is the last measurement of the disk below Dir. Both are cheap.
-	AddsRefused      func() string
+	AddsRefused func() string
+	// SentPart is called after each part of a state that was sent; nil: not called. For tests.
+	SentPart         func()
 	Disk             func() diskspace.State
 	TransferAttempts func() uint64 // see membership.Membership
 	// Wall is this node's clock. ConfirmClock asks the voters whether it is right; see

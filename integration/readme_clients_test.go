@@ -78,7 +78,7 @@ func readmeClients(root string) []readmeClient {
 			{headings: "An application that survives the loss of a node", until: "reminder 1 attempt 1"},
 			{headings: "Calls", before: "import { Client } from 'tarry';\nconst client = new Client(['127.0.0.1:7300']);\n"},
 			{headings: "What the client does by itself", before: "import { Client } from 'tarry';\nconst client = new Client(['127.0.0.1:7300']);\n" +
-				"const [job] = await client.reserve({ topics: ['mail'] });\n", after: "if ((await client.get(job.id)).state !== 'ready') throw new Error('reserved');"},
+				"const [job] = await client.reserve({ topics: ['mail'] });\n", after: "if ((await client.get(job.id)).state === 'reserved') throw new Error('reserved');"},
 			{headings: "TLS", after: "await client.stats();"},
 		}},
 	}
