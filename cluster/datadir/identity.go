@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -57,6 +58,9 @@ func (d *Dir) load(nodeID, logStore string) error {
 			d.id.LogStore = logStore
 		}
 		return d.save()
+	}
+	if errors.Is(err, syscall.EIO) { // the disk has lost it
+		return WithRejoin(fmt.Errorf("read the node's identity: %w", err), d.path)
 	}
 	if err != nil {
 		return fmt.Errorf("read the node's identity: %w", err)

@@ -3,7 +3,9 @@ package datadir
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +45,19 @@ func TestIdentityIsRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// A disk that lost the sectors of node.json is damage, of which a person must be told the way out.
+func TestAnIdentityThatTheDiskCannotReadIsDamage(t *testing.T) {
+	dir := t.TempDir()
+	if runtime.GOOS != "linux" {
+		t.Skip("it needs a file that cannot be read")
+	}
+	require.NoError(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "node.json"))) // its first page is never mapped
+	_, err := Open(dir, "n1", "")
+	require.ErrorIs(t, err, syscall.EIO)
+	require.ErrorIs(t, err, ErrUnusable)
+	require.ErrorContains(t, err, "start the node again with --join")
 }
 
 // The content of node.json is an identity or is refused. An identity that is accepted has a
