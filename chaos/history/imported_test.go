@@ -39,6 +39,10 @@ func TestImportedJobs(t *testing.T) {
 		{"acknowledged and never there", "I1", func(ops []Op) []Op { return ops[:2] }},
 		{"never acknowledged and never there", "", func(ops []Op) []Op { return ops[:1] }},
 		{"never acknowledged and there", "", func(ops []Op) []Op { return append(ops[:1:1], ops[2:]...) }},
+		{"there after an unknown import, in its second revision", "", func(ops []Op) []Op {
+			ops[1].Result, ops[1].Revision = "existing", 2
+			return ops
+		}},
 		{"refused and there", "I2", func(ops []Op) []Op {
 			ops[0].Outcome = Fail
 			return append(ops[:1:1], ops[2:]...)

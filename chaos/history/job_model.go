@@ -139,6 +139,15 @@ func (m jobModel) end(c call, how string) jobModel {
 	return left
 }
 
+// firstRevision is the revision of a job that the call makes; 0: not known. What an import brings beside
+// the job itself, such as attempts, is written as a revision of its own.
+func firstRevision(c call) uint64 {
+	if c.Imported {
+		return 0
+	}
+	return 1
+}
+
 // learn records what the call shows about the job.
 func (m jobModel) learn(c call) jobModel {
 	if m.seq == 0 {
@@ -167,7 +176,7 @@ func (m jobModel) add(c call) []jobModel {
 func (m jobModel) fresh(c call) jobModel {
 	return jobModel{
 		phase: waiting, past: max(m.past, m.seq), seq: c.Seq, until: c.Invoke + c.Delay.Microseconds(),
-		attempts: c.Attempts, limit: c.MaxAttempts, body: c.Body, topic: c.Topic, rev: 1,
+		attempts: c.Attempts, limit: c.MaxAttempts, body: c.Body, topic: c.Topic, rev: firstRevision(c),
 	}
 }
 
