@@ -41,6 +41,15 @@ func TestImportedJobs(t *testing.T) {
 		{"never acknowledged and there", "", func(ops []Op) []Op { return append(ops[:1:1], ops[2:]...) }},
 		{"there after an unknown import, in its second revision", "", func(ops []Op) []Op {
 			ops[1].Result, ops[1].Revision = "existing", 2
+			for i := range ops { // due after a second
+				ops[i].Due, ops[i].Delay = sec, time.Second
+			}
+			for i := range ops[2:] {
+				ops[2+i].Delay = 0
+				ops[2+i].Invoke += sec
+				ops[2+i].Complete += sec
+			}
+			ops[2].ReservedUntil = 2 * sec
 			return ops
 		}},
 		{"refused and there", "I2", func(ops []Op) []Op {
