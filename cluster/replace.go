@@ -115,7 +115,7 @@ func (s *Shard) commitOne(ctx context.Context, op *jobpb.Op) error {
 	return job.ResultError(r)
 }
 
-// dropUploadLater does so in the background.
+// dropUploadLater is dropUpload in the background.
 func (s *Shard) dropUploadLater(upload uint64) {
 	s.spawn(func() { s.dropUpload(s.ctx, upload) })
 }

@@ -17,8 +17,10 @@ type memory struct {
 	limits   *job.Limits // of the cluster version
 	topics   map[string]*topic
 	byNumber map[uint32]*topic
-	settings map[string]*jobpb.TopicSettings // by topic, which need not be in topics
-	targets  int                             // settings with a target
+	// allHaveJobs: no topic is without jobs; false: not known. It saves dropIdleTopics work.
+	allHaveJobs bool
+	settings    map[string]*jobpb.TopicSettings // by topic, which need not be in topics
+	targets     int                             // settings with a target
 	// headerTopics counts the settings that name a header for the index.
 	headerTopics map[string]int
 	due          dueHeap

@@ -133,7 +133,7 @@ func (x *tx) swapJobs(t, u *topic) {
 		x.key = appendNumberKey(x.key[:0], one.number)
 		must(x.batch.Set(x.key, []byte(one.name), nil))
 		if one.jobs() == 0 {
-			one.emptySince = x.clock()
+			x.emptied(one)
 		}
 		x.touch(one)
 	}

@@ -23,7 +23,7 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 			return nil
 		}
 		t = x.newTopic(op.Topic)
-		t.emptySince = x.clock()
+		x.emptied(t)
 	}
 	t.pauses++
 	t.resume()

@@ -48,6 +48,8 @@ func TestAtTheLimitTheTopicsThatAreIdleForLongestGo(t *testing.T) {
 	require.EqualValues(t, 1, r.topic("a").Added)
 	require.Equal(t, jobpb.Code_OK, add("b"), "the topic can be made again")
 	require.Equal(t, jobpb.Code_TOO_MANY_TOPICS, add("e"), "all have jobs")
+	end("d")
+	require.Equal(t, jobpb.Code_OK, add("f"), "one of them has none any more")
 
 	end("c")
 	r.do(opPause("c", 1000, false))

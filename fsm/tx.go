@@ -217,7 +217,7 @@ func (x *tx) erase(t *topic, rec *record, list listKind) error {
 	x.hold(t, -1, -int64(rec.bodyLen))
 	rec.gone, rec.body = true, nil
 	if t.jobs() == 0 {
-		t.emptySince = x.clock()
+		x.emptied(t)
 	}
 	return nil
 }
@@ -265,7 +265,7 @@ func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change fun
 		rec.status.movedTo = target.number
 		x.recordEvent(target, rec, jobpb.Event_MOVED, to, rec.status.attempts, "from "+t.name)
 		if t.jobs() == 0 {
-			t.emptySince = x.clock()
+			x.emptied(t)
 		}
 	}
 	x.save(rec)
@@ -342,7 +342,13 @@ func (x *tx) topicOf(rec *record) (*topic, error) {
 	return t, nil
 }
 
-// newTopic makes a topic. The caller adds a job to it, or sets emptySince.
+// emptied notes that a topic has no jobs from now on.
+func (x *tx) emptied(t *topic) {
+	t.emptySince = x.clock()
+	x.m.allHaveJobs = false
+}
+
+// newTopic makes a topic. The caller adds a job to it, or calls emptied.
 func (x *tx) newTopic(name string) *topic {
 	name = strings.Clone(name) // it outlives the entry
 	number := x.m.meta.state.lastTopic + 1
@@ -370,10 +376,17 @@ func (x *tx) dropTopic(t *topic) {
 }
 
 // dropIdleTopics drops the topics that have been without jobs for longest. It looks at all topics,
-// so it drops a hundredth of them at a time.
+// so it drops a hundredth of them at a time, and does not look when all have jobs.
 func (x *tx) dropIdleTopics() {
+	if x.m.allHaveJobs {
+		return
+	}
 	var idle []*topic
+	x.m.allHaveJobs = true
 	for _, t := range x.m.topics {
+		if t.jobs() == 0 {
+			x.m.allHaveJobs = false
+		}
 		if t.idle(x.clock()) {
 			idle = append(idle, t)
 		}
