@@ -49,28 +49,6 @@ func (l *ledger) applied(id raft.ServerID, logs []*raft.Log) {
 	}
 }
 
-// complete records entries that a node was the first to apply during its power loss: after
-// its transport was cut and before the rest of its disk was determined. They are in its
-// state, so they must be in its log.
-func (l *ledger) complete(n *nodeRun) error {
-	l.mu.Lock()
-	last := uint64(0)
-	if known := len(l.entries); known > 0 {
-		last = l.entries[known-1].Index
-	}
-	l.mu.Unlock()
-	for index := last + 1; index <= n.machine.Applied().Index; index++ {
-		var e raft.Log
-		if err := n.stores.Log.GetLog(index, &e); err != nil {
-			return fmt.Errorf("its state is at entry %d; read entry %d of its log: %w", n.machine.Applied().Index, index, err)
-		}
-		if e.Type == raft.LogCommand || e.Type == raft.LogConfiguration {
-			l.applied(n.id, []*raft.Log{&e})
-		}
-	}
-	return nil
-}
-
 func (l *ledger) fail(err error) {
 	if l.wrong == nil {
 		l.wrong = err

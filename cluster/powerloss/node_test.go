@@ -151,10 +151,19 @@ type recorder struct {
 func (r recorder) Apply(e *raft.Log) any { return r.ApplyBatch([]*raft.Log{e})[0] }
 
 func (r recorder) ApplyBatch(logs []*raft.Log) []any {
-	if !r.l.dead.Load() {
+	r.record(logs)
+	return r.Adapter.ApplyBatch(logs)
+}
+
+// record records what is about to be applied. It counts until it is determined what is left of the
+// disk, not only until the power is off: what was applied in between may be in the state that is
+// left, and no longer in the log, which the next snapshot truncates.
+func (r recorder) record(logs []*raft.Log) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.l.next.mem == nil {
 		r.l.s.ledger.applied(r.l.id, logs)
 	}
-	return r.Adapter.ApplyBatch(logs)
 }
 
 // strictLog does not find what was truncated, so that a follower can be too far
