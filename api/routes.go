@@ -219,7 +219,7 @@ func (s *server) nodeRoutes() []route {
 		{path: "/v1/cluster/transfer-leadership", methods: managing(post(toOperate, s.transferLeadership))},
 		{path: "/v1/cluster/events", methods: get(toObserve, s.events, "from")},
 		{path: "/v1/cluster/node", methods: get(toObserve, s.about)},
-		{path: "/v1/cluster/node/log", methods: get(toOperate, s.nodeLog)},
+		{path: "/v1/cluster/node/log", methods: get(toReadLog, s.nodeLog)},
 		{path: "/v1/cluster/drain", methods: managing(methods{http.MethodPost: on(toDrain, s.drain(true)), http.MethodDelete: on(toDrain, s.drain(false))})},
 		{path: "/v1/cluster/verify", methods: do(toOperate, s.verify)},
 		{path: "/v1/cluster/join", methods: managing(post(toJoin, s.join))},

@@ -80,5 +80,8 @@ func (c *Current) Fresh(ctx context.Context) error {
 	if c.leader == nil {
 		return nil
 	}
-	return c.leader.reached(ctx)
+	if err := c.leader.reached(ctx); err != nil {
+		return job.NotApplied("%w; if the disks of a majority are lost for good, see docs/operations.md, A lost majority", err)
+	}
+	return nil
 }

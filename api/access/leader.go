@@ -77,7 +77,7 @@ func (l *leader) reached(ctx context.Context) error {
 	defer cancel()
 	revision, err := l.revision(ctx)
 	if err != nil {
-		return job.NotApplied("the leader cannot be asked which tokens there are: %w", err)
+		return job.NotApplied("only the leader can allow this: %w", err)
 	}
 	for {
 		changed := l.source.AuthChanged() // before Auth, to miss no change

@@ -123,10 +123,20 @@ func (m *Membership) healthLeaderless() job.Health {
 	if m.Removed() {
 		h.Reasons = append(h.Reasons, m.cfg.NodeID+" was removed from the cluster")
 	}
+	voters, up := 0, 0
 	for _, s := range servers {
+		if s.Suffrage == raft.Voter {
+			voters++
+			if live[string(s.ID)] {
+				up++
+			}
+		}
 		if !live[string(s.ID)] {
 			h.Reasons = append(h.Reasons, raftconfig.NodeID(s.ID)+" is not alive: gossip has no sign of it")
 		}
+	}
+	if up <= voters/2 && voters > 0 {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("of %d voters %d are alive, fewer than a majority: start the others; if their disks are lost for good, see docs/operations.md, A lost majority", voters, up))
 	}
 	return h
 }

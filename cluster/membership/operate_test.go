@@ -215,6 +215,10 @@ func TestWithoutALeaderANodeReturnsWhatItKnows(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, h.Healthy)
 	require.Contains(t, h.Reasons, "no leader is known to n1")
+	eventually(t, "it says what to do", func() bool {
+		h, err := n.Health(ctx)
+		return err == nil && strings.Contains(strings.Join(h.Reasons, "\n"), "of 3 voters 1 are alive, fewer than a majority")
+	})
 	require.Equal(t, job.CodeNotApplied, code(n.Remove(ctx, "n2")))
 }
 

@@ -25,6 +25,7 @@ import (
 const bundleText = `Writes a file for whoever helps you: versions, members, health, clocks, and of each member its
 build, settings, readiness, metrics, last 1000 events and last 256 KiB of log, and what tarry
 doctor finds. It reads only. What cannot be read is named in errors.txt; the rest is in the bundle all the same.
+If you interrupt it, the file has what had been read.
 
 It has no job bodies, ids or headers, no secrets of push targets, and no setting that may be a
 secret. It has names of topics (in the metrics), hosts and files. Of a node that is down, or was
@@ -53,7 +54,10 @@ func bundleCommand() *cobra.Command {
 		defer stop()
 		b := &bundle{t: t, at: time.Now()}
 		if err := createWhole(out, func(to io.Writer) error { return b.write(ctx, to, *profiles) }); err != nil {
-			return interrupted(ctx, err, "there is no bundle")
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted; %s has what had been read, %d files", out, b.parts)
 		}
 		if t.json {
 			return t.printJSON(struct {
@@ -82,19 +86,19 @@ func (b *bundle) write(ctx context.Context, to io.Writer, profiles []string) err
 	packed := gzip.NewWriter(to)
 	b.to = tar.NewWriter(packed)
 	err := b.collect(ctx, profiles)
-	if err == nil {
-		err = ctx.Err()
-	}
 	return errors.Join(err, b.to.Close(), packed.Close())
 }
 
-// collect adds all parts. Its error is that of the file: nodes may fail.
+// collect adds all parts, until ctx ends. Its error is that of the file: nodes may fail.
 func (b *bundle) collect(ctx context.Context, profiles []string) error {
 	t := b.t
 	members, err := t.client.Members(ctx)
 	b.failed("members", err)
 	health, err := t.client.Health(ctx)
 	b.failed("health", err)
+	for _, p := range health.Problems {
+		t.notes.line("health: %s: %s", p.Severity, p.Reason)
+	}
 	clocks, err := t.client.Clocks(ctx)
 	b.failed("clocks", err)
 	errs := []error{
@@ -115,15 +119,23 @@ func (b *bundle) collect(ctx context.Context, profiles []string) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if ctx.Err() != nil {
+			break
+		}
 		t.notes.line("bundle: %s at %s", name, nodes[name])
 		errs = append(errs, b.node(ctx, name, nodes[name]))
 	}
 	for _, address := range profiles {
 		errs = append(errs, b.profiles(ctx, address))
 	}
-	var found checkup
-	found.cluster(ctx, t)
-	errs = append(errs, b.addJSON("doctor.json", found.list))
+	if ctx.Err() == nil {
+		var found checkup
+		found.cluster(ctx, t)
+		errs = append(errs, b.addJSON("doctor.json", found.list))
+	}
+	if ctx.Err() != nil {
+		b.failed("the rest", errors.New("interrupted"))
+	}
 	return errors.Join(append(errs, b.add("errors.txt", []byte(strings.Join(b.errors, "\n")+"\n")))...)
 }
 

@@ -4,11 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,6 +87,28 @@ func TestABundleHasTheStateOfTheNodesAndNoSecrets(t *testing.T) {
 	require.Contains(t, errs, "exists")
 	code, _, _ = s.run("debug", "bundle")
 	require.Equal(t, exitUsage, code)
+}
+
+// What was read before an interruption may be all that can be had of a broken cluster.
+func TestAnInterruptedBundleKeepsWhatItHas(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	operator := &apitest.Operator{}
+	server := httptest.NewServer(api.New(api.Options{
+		Queue: apitest.New(t), Operator: operator, About: apitest.About(),
+		RecentLog: func() []string { interrupt(); return []string{"msg=serving"} },
+	}))
+	t.Cleanup(server.Close)
+	address := server.Listener.Addr().String()
+	operator.HTTP = map[string]string{"n1": address, "n2": address}
+	out := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	var printed, errs bytes.Buffer
+	code := run(ctx, []string{"debug", "bundle", "--addr", address, "--out", out}, strings.NewReader(""), &printed, &errs)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs.String(), "interrupted; "+out+" has what had been read")
+	files := unpacked(t, out)
+	require.Contains(t, files["tarry-debug/nodes/n1/events.json"], "leader changed")
+	require.Contains(t, files["tarry-debug/errors.txt"], "interrupted")
+	require.NotContains(t, files["tarry-debug/errors.txt"], "n2: events")
 }
 
 func TestNamesOfNodesAreNoPaths(t *testing.T) {
