@@ -1,7 +1,7 @@
 # Everything a person or CI runs. `make` alone lists the targets.
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
-IMAGE   ?= tarry:local
+IMAGE   ?= $(or $(TARRY_IMAGE),tarry:local)
 FUZZTIME ?= 20s
 SEED    ?= 7
 ROUNDS  ?= 200
@@ -119,16 +119,18 @@ chaos: ## break a cluster for ten minutes in every way this machine can, and jud
 chaos-short: ## the same for three minutes
 	go run ./chaos --duration 3m --seed $(SEED)
 
-cluster: image ## start three nodes in containers, HTTP on ports 7300, 7310 and 7320
-	$(COMPOSE) up -d
-	@for port in 7300 7310 7320; do \
+cluster: image ## start three nodes in containers, HTTP on ports 7300, 7310 and 7320 (TARRY_PORT_1= and so on)
+	TARRY_IMAGE='$(IMAGE)' $(COMPOSE) up -d
+	@host=$${TARRY_PUBLISH:-127.0.0.1}; [ "$$host" != 0.0.0.0 ] || host=127.0.0.1; \
+	for port in $${TARRY_PORT_1:-7300} $${TARRY_PORT_2:-7310} $${TARRY_PORT_3:-7320}; do \
 	  for try in $$(seq 60); do \
-	    curl -fs -o /dev/null http://127.0.0.1:$$port/readyz && break; \
+	    curl -fs -o /dev/null "http://$$host:$$port/readyz" && break; \
 	    [ $$try = 60 ] && { echo "the node on port $$port is not ready; see: $(COMPOSE) logs"; exit 1; }; \
 	    sleep 1; \
 	  done; \
-	done
-	@echo "three nodes are ready: http://127.0.0.1:7300 http://127.0.0.1:7310 http://127.0.0.1:7320"
+	  ready="$$ready http://$$host:$$port"; \
+	done; \
+	echo "three nodes are ready:$$ready"
 
 cluster-down: ## stop the three nodes; their data stays in volumes
 	$(COMPOSE) down

@@ -52,6 +52,41 @@ func TestTheUnitKnowsTheExitCodes(t *testing.T) {
 	require.Contains(t, unit, "ExecStart=/usr/bin/tarry server --config /etc/tarry/tarry.yaml")
 }
 
+// make cluster starts the image that it builds, and waits for the ports that are published.
+func TestMakeClusterTakesItsPortsAndItsImage(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("SKIPPED: no make")
+	}
+	bin := t.TempDir()
+	calls := filepath.Join(bin, "calls")
+	for name, script := range map[string]string{
+		"docker": `echo "docker $* image=$TARRY_IMAGE"`, "curl": `echo "curl $*"`, "go": "true",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+" >>"+calls+"\n"), 0o700))
+	}
+	for _, c := range []struct {
+		args, env       []string
+		image, host, at string
+	}{
+		{nil, nil, "tarry:local", "127.0.0.1", "7300"},
+		{[]string{"IMAGE=mine:1"}, []string{"TARRY_PORT_1=17300", "TARRY_PUBLISH=0.0.0.0"}, "mine:1", "127.0.0.1", "17300"},
+		{nil, []string{"TARRY_IMAGE=mine:2", "TARRY_PUBLISH=192.0.2.7"}, "mine:2", "192.0.2.7", "7300"},
+	} {
+		require.NoError(t, os.WriteFile(calls, nil, 0o600))
+		cmd := exec.CommandContext(t.Context(), "make", append(c.args, "cluster")...)
+		cmd.Env = append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH")), c.env...)
+		printed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", printed)
+		log := read(t, calls)
+		require.Contains(t, log, "docker build -q -t "+c.image+" .")
+		require.Contains(t, log, "docker compose up -d image="+c.image)
+		for _, port := range []string{c.at, "7310", "7320"} {
+			require.Contains(t, log, "http://"+c.host+":"+port+"/readyz")
+			require.Contains(t, string(printed), "http://"+c.host+":"+port)
+		}
+	}
+}
+
 // The firewall of docs/security.md.
 func TestNftablesAcceptsTheFirewall(t *testing.T) {
 	nft, err := exec.LookPath("nft")
