@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +20,9 @@ type Worker struct {
 	Client *Client
 	Topics []string
 	// Do works on a job. If it returns nil the job is finished. Otherwise the job is
-	// released with the error as its reason, or buried if the error is Permanent. ctx ends
-	// when the reservation is lost, and after Grace.
+	// released with the error as its reason, or buried if the error is Permanent. A panic and
+	// runtime.Goexit end the job alone, as errors. ctx ends when the reservation is lost, after
+	// Timeout and after Grace.
 	Do func(ctx context.Context, j *Reserved) error
 	// Concurrency is how many jobs are worked on at once; 0 means 1.
 	Concurrency int
@@ -27,6 +30,10 @@ type Worker struct {
 	// extends the reservation. So TTR is only how long a job waits after its worker was
 	// killed, and may be short.
 	TTR time.Duration
+	// Timeout is how long Do may work on a job; 0: without end. Then its ctx ends with the cause
+	// ErrTimeout, and the reservation is extended no more: if Do returns an error the job is
+	// released, and if it does not return the job comes back when the reservation expires.
+	Timeout time.Duration
 	// Consumer names the worker, in up to 64 bytes.
 	Consumer string
 	// Backoff is how long a failed job waits; nil: by the job's or its topic's backoff.
@@ -34,9 +41,9 @@ type Worker struct {
 	Backoff *Backoff
 	// Grace is how long functions may continue after Run's context has ended; 0 means 30 s.
 	Grace time.Duration
-	// OnError is called with failures of calls to the cluster, and each 6 s while no node can be
-	// reached. The worker continues.
-	// It may be called by several goroutines at once. nil: failures are ignored.
+	// OnError is called with a *JobError when Do fails, with failures of calls to the cluster, and
+	// each 6 s while no node can be reached. The worker continues.
+	// It may be called by several goroutines at once. nil: failures are logged with slog.Warn.
 	OnError func(error)
 }
 
@@ -56,6 +63,36 @@ const (
 // ErrLost is the cause for which a function's ctx ends when its reservation has
 // expired, so that another consumer may have the job.
 var ErrLost = errors.New("the job's reservation is lost")
+
+// ErrTimeout is the cause for which a function's ctx ends after Worker.Timeout.
+var ErrTimeout = errors.New("timed out")
+
+// errGoexit is the error of a function that called runtime.Goexit, as t.FailNow of a test does.
+var errGoexit = errors.New("the function ended its goroutine")
+
+// JobError is what Worker.OnError is called with when a function has failed.
+type JobError struct {
+	Job    *Reserved
+	Err    error
+	Stack  []byte // of a panic
+	Buried bool   // because Err is Permanent
+}
+
+// Error implements error. It has the stack of a panic.
+func (e *JobError) Error() string {
+	what := ""
+	if e.Buried {
+		what = " is buried"
+	}
+	text := fmt.Sprintf("job %q%s: %v", e.Job.ID, what, e.Err)
+	if e.Stack != nil {
+		text += "\n" + string(e.Stack)
+	}
+	return text
+}
+
+// Unwrap returns the error of the function.
+func (e *JobError) Unwrap() error { return e.Err }
 
 // Permanent marks an error of Worker.Do that another attempt would have too: the job is
 // buried.
@@ -139,19 +176,29 @@ func takeSlots(ctx context.Context, slots chan struct{}) int {
 // another job that it has reserved, if one came soon and taking has not ended.
 func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved) {
 	held, lose := context.WithCancelCause(ctx)
+	if w.Timeout > 0 {
+		defer time.AfterFunc(w.Timeout, func() { lose(ErrTimeout) }).Stop()
+	}
 	var beats sync.WaitGroup
 	beats.Go(func() { w.heartbeat(held, lose, j) })
-	failure := w.call(held, j)
-	lost := context.Cause(held) == ErrLost
+	failure, stack := w.call(held, j)
+	cause := context.Cause(held)
 	lose(nil)
 	beats.Wait()
 
+	var permanent *permanentError
+	buried := errors.As(failure, &permanent)
+	if failure != nil && cause == ErrTimeout && !buried {
+		failure = fmt.Errorf("%w after %g s", ErrTimeout, w.Timeout.Seconds())
+	}
+	if failure != nil && cause != ErrLost {
+		w.report(&JobError{Job: j, Err: failure, Stack: stack, Buried: buried})
+	}
 	// What is left to say must be said also when the grace is over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.TTR.Duration+w.Client.patience)
 	defer cancel()
-	var permanent *permanentError
 	switch {
-	case lost:
+	case cause == ErrLost:
 		w.failed("work on", fmt.Errorf("job %q: %w", j.ID, ErrLost))
 	case failure == nil && taking.Err() == nil:
 		return w.finishAndReserve(ctx, j)
@@ -159,7 +206,7 @@ func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved)
 		if err := w.Client.Finish(ctx, j.Ref()); err != nil {
 			w.failed("finish", err)
 		}
-	case errors.As(failure, &permanent):
+	case buried:
 		if _, err := w.Client.Bury(ctx, j.Ref(), Bury{Reason: reason(failure)}); err != nil {
 			w.failed("bury", err)
 		}
@@ -192,14 +239,22 @@ func (w *Worker) finishAndReserve(ctx context.Context, j *Reserved) (next *Reser
 	return &jobs[0]
 }
 
-// call runs the function; a panic is a failure of this job alone.
-func (w *Worker) call(ctx context.Context, j *Reserved) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
+// call runs the function on a goroutine of its own. A panic is a failure of this job alone, and so
+// is the end of the goroutine.
+func (w *Worker) call(ctx context.Context, j *Reserved) (err error, stack []byte) {
+	done := make(chan struct{})
+	err = errGoexit
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				err, stack = fmt.Errorf("panic: %v", p), debug.Stack()
+			}
+		}()
+		err = w.Do(ctx, j)
 	}()
-	return w.Do(ctx, j)
+	<-done
+	return err, stack
 }
 
 // heartbeat prolongs a reservation until ctx ends, or the reservation is lost.
@@ -216,10 +271,14 @@ func (w *Worker) heartbeat(ctx context.Context, lose context.CancelCauseFunc, j 
 	}
 }
 
-func (w *Worker) failed(what string, err error) {
-	if w.OnError != nil {
-		w.OnError(fmt.Errorf("%s: %w", what, err))
+func (w *Worker) failed(what string, err error) { w.report(fmt.Errorf("%s: %w", what, err)) }
+
+func (w *Worker) report(err error) {
+	if w.OnError == nil {
+		slog.Warn("tarry: a worker goes on after a failure", "err", err)
+		return
 	}
+	w.OnError(err)
 }
 
 // maxReason is what the server keeps of a reason, in bytes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,12 +41,14 @@ func eventually(t *testing.T, ok func() bool, what string) {
 func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
-	for _, id := range []string{"fine", "later", "never", "panics"} {
+	for _, id := range []string{"fine", "later", "never", "panics", "exits"} {
 		_, err := c.Add(ctx, client.Add{ID: id, Topic: "t", Body: client.Text(id)})
 		require.NoError(t, err)
 	}
+	reports := make(chan error, 10)
 	startWorker(t, c, client.Worker{
 		Concurrency: 2,
+		OnError:     func(err error) { reports <- err },
 		Backoff:     &client.Backoff{Base: client.Duration{Duration: time.Hour}},
 		Do: func(_ context.Context, j *client.Reserved) error {
 			switch string(j.Bytes()) {
@@ -55,6 +58,8 @@ func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
 				return client.Permanent(errors.New("no such number"))
 			case "panics":
 				panic("at once")
+			case "exits":
+				runtime.Goexit()
 			}
 			return nil
 		},
@@ -72,6 +77,69 @@ func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
 	state("later", "delayed", "no route")
 	state("never", "dead", "no such number")
 	state("panics", "delayed", "panic: at once")
+	state("exits", "delayed", "the function ended its goroutine")
+
+	said := map[string]*client.JobError{}
+	for range 4 {
+		var failed *client.JobError
+		require.ErrorAs(t, <-reports, &failed)
+		said[failed.Job.ID] = failed
+	}
+	require.ErrorContains(t, said["later"], `job "later": no route`)
+	require.ErrorContains(t, said["never"], `job "never" is buried: no such number`)
+	require.ErrorContains(t, said["exits"], "the function ended its goroutine")
+	require.Empty(t, said["later"].Stack)
+	require.ErrorContains(t, said["panics"], "panic: at once")
+	require.Contains(t, string(said["panics"].Stack), "TestAWorkerFinishesReleasesAndBuries", "where it panicked")
+	require.ErrorContains(t, said["panics"], "worker_test.go", "who only prints it sees where")
+}
+
+func TestAWorkerEndsAFunctionThatRunsTooLong(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	for _, id := range []string{"gives up", "ends well"} {
+		_, err := c.Add(ctx, client.Add{ID: id, Topic: "t", Body: client.Text("x")})
+		require.NoError(t, err)
+	}
+	startWorker(t, c, client.Worker{
+		Timeout: 50 * time.Millisecond,
+		Backoff: &client.Backoff{Base: client.Duration{Duration: time.Hour}},
+		OnError: func(error) {},
+		Do: func(ctx context.Context, j *client.Reserved) error {
+			<-ctx.Done()
+			if j.ID == "ends well" {
+				return nil
+			}
+			return context.Cause(ctx)
+		},
+	})
+	eventually(t, func() bool {
+		j, err := c.Get(ctx, "gives up")
+		return err == nil && j.State == "delayed" && j.Reason == "timed out after 0.05 s"
+	}, "it is released")
+	eventually(t, func() bool {
+		_, err := c.Get(ctx, "ends well")
+		return client.CodeOf(err) == client.CodeNotFound
+	}, "it is finished")
+}
+
+// A function that ignores its timeout does not keep its job: the reservation expires.
+func TestAWorkerDoesNotProlongAfterTheTimeout(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x"), TTR: 300 * time.Millisecond, MaxAttempts: new(uint32(1))})
+	require.NoError(t, err)
+	end := make(chan struct{})
+	startWorker(t, c, client.Worker{
+		Timeout: time.Millisecond,
+		OnError: func(error) {},
+		Do:      func(context.Context, *client.Reserved) error { <-end; return nil },
+	})
+	eventually(t, func() bool {
+		j, err := c.Get(ctx, "a")
+		return err == nil && j.State == "dead"
+	}, "the reservation expires")
+	close(end)
 }
 
 func TestAWorkerThatStopsLetsItsFunctionsEnd(t *testing.T) {

@@ -20,6 +20,7 @@ func runWorker(text string) error {
 		Topic       string          `json:"topic"`
 		Concurrency int             `json:"concurrency"`
 		TTR         client.Duration `json:"ttr"`
+		Timeout     client.Duration `json:"timeout"`
 		Backoff     *client.Backoff `json:"backoff"`
 	}
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
@@ -36,7 +37,7 @@ func runWorker(text string) error {
 		return err
 	}
 	w := client.Worker{
-		Client: c, Topics: []string{a.Topic}, Do: workOn, Concurrency: a.Concurrency, TTR: a.TTR.Duration, Backoff: a.Backoff,
+		Client: c, Topics: []string{a.Topic}, Do: workOn, Concurrency: a.Concurrency, TTR: a.TTR.Duration, Timeout: a.Timeout.Duration, Backoff: a.Backoff,
 		OnError: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	}
 	if err := w.Run(ctx); err != nil {

@@ -827,7 +827,7 @@ export class BuryError extends Error {}
 export type Handler<B = Body> = (
   job: ReservedJob<B>,
   context: {
-    /** Aborted when the reservation is lost: another consumer will have the job. */
+    /** Aborted when the reservation is lost, so that another consumer will have the job, and after `timeout`. */
     signal: AbortSignal;
     /** Aborted when the worker stops and waits for the function. */
     stopping: AbortSignal;
@@ -839,6 +839,12 @@ export interface WorkerOptions {
   concurrency?: number;
   /** How long reservations last; default: each job's own. They are prolonged while the function runs. */
   ttr?: number;
+  /**
+   * How long a function may run; default: without end. Then its `signal` is aborted with a TimeoutError, and the
+   * reservation is prolonged no more: if the function throws the job is released, and if it does not end the job
+   * comes back when the reservation expires.
+   */
+  timeout?: number;
   /** How long a failed job waits: `base * factor ** (attempts - 1)`, at most `max`. Default: as the job's own backoff says. */
   backoff?: { base: number; factor?: number; max?: number };
   /** As in ReserveRequest. */
@@ -850,8 +856,8 @@ export interface WorkerOptions {
   /** Stops the worker when it is aborted. */
   signal?: AbortSignal;
   /**
-   * Told what is wrong with a reservation: it could not be prolonged, or ended as wanted. Without a job: no node
-   * opens a stream, after 5 s of attempts and each 5 s from then on. Default: console.error.
+   * Told what a function has thrown, and what is wrong with a reservation: it could not be prolonged, or ended as
+   * wanted. Without a job: no node opens a stream, after 5 s of attempts and each 5 s from then on. Default: console.error.
    */
   onError?: (error: unknown, job?: ReservedJob) => void;
 }

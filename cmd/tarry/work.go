@@ -42,6 +42,9 @@ Its exit code decides what becomes of the job:
          standard error as the reason. Its backoff says when it is handed out again
          (docs/retries.md); after its last attempt it is dead.
 
+A program that has run for --timeout gets a SIGTERM, and 5 s later it is killed. Then it has failed,
+with the reason "timed out after 60 s", unless its exit code is 0 or 75.
+
 SIGTERM or Ctrl-C stops it: no more jobs are taken, and running programs have --grace to
 end. After that, or at the second signal, they are stopped and their jobs released.`
 
@@ -52,6 +55,7 @@ type worker struct {
 	program   []string // and its arguments
 	addr      string
 	delay     time.Duration
+	timeout   time.Duration // of a program; 0: none
 	grace     time.Duration
 	beat      time.Duration // between two signs of life; 0: a third of the ttr
 	unlimited bool
@@ -63,7 +67,8 @@ type worker struct {
 func workCommand() *cobra.Command {
 	c := newCommand("work", "run a program for each job", "[flags] [-- ARGUMENT...]", workText,
 		"tarry work --topic mail --exec ./send.sh --concurrency 4", 0, 1000)
-	var topics, ttr, delay, grace = new(list), &duration{positive: true}, &duration{d: 10 * time.Second}, &duration{d: 30 * time.Second}
+	var topics, ttr, timeout = new(list), &duration{positive: true}, &duration{positive: true}
+	var delay, grace = &duration{d: 10 * time.Second}, &duration{d: 30 * time.Second}
 	var program, consumer string
 	var concurrency, most int
 	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
@@ -71,6 +76,7 @@ func workCommand() *cobra.Command {
 	c.flags.IntVarP(&concurrency, "concurrency", "c", 1, "`number` of programs at one time, 1 to 1000")
 	c.flags.IntVarP(&most, "max", "n", 0, "`number` of jobs to stop after; default: go on for ever")
 	c.flags.Var(ttr, "ttr", "`time` that a reservation lasts without a sign of life; default: each job's own")
+	c.flags.Var(timeout, "timeout", "`time` that a program may run for a job; default: without end")
 	c.flags.VarP(delay, "delay", "d", "`time` after which a job is handed out again whose program exited with 75")
 	c.flags.Var(grace, "grace", "`time` that running programs have to end when the worker is stopped")
 	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history; default: the machine's name")
@@ -93,7 +99,7 @@ func workCommand() *cobra.Command {
 			consumer = consumer[:min(len(consumer), maxConsumer)]
 		}
 		w := &worker{
-			t: t, program: append([]string{program}, args...), addr: c.addr, delay: delay.d, grace: grace.d, unlimited: most == 0,
+			t: t, program: append([]string{program}, args...), addr: c.addr, delay: delay.d, timeout: timeout.d, grace: grace.d, unlimited: most == 0,
 			reserve: client.Reserve{Topics: topics.names, Max: 1, Wait: workWait, TTR: ttr.d, Consumer: consumer},
 		}
 		w.left.Store(int64(most))
@@ -222,6 +228,9 @@ func (w *worker) work(taking, programs context.Context, job *client.Reserved) (*
 		defer close(beating)
 		w.heartbeat(ctx, job, cancel)
 	}()
+	if w.timeout > 0 {
+		defer time.AfterFunc(w.timeout, func() { cancel(client.ErrTimeout) }).Stop()
+	}
 	result := w.execute(ctx, job)
 	lost := context.Cause(ctx)
 	cancel(nil)
@@ -229,6 +238,9 @@ func (w *worker) work(taking, programs context.Context, job *client.Reserved) (*
 	if errors.Is(lost, errLost) {
 		w.t.notes.line("%s: %v", job.ID, lost)
 		return nil, nil
+	}
+	if lost == client.ErrTimeout && result.code != 0 && result.code != exitTryAgain {
+		result = ran{code: -1, reason: fmt.Sprintf("%v after %g s", lost, w.timeout.Seconds())}
 	}
 	// Also when the worker stops: the report must reach a node.
 	ctx = context.WithoutCancel(programs)

@@ -57,6 +57,8 @@ func (w *worker) execute(ctx context.Context, j *client.Reserved) ran {
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay): // it left somebody with its streams
 		return ran{}
+	case cmd.ProcessState != nil && cmd.ProcessState.Success(): // err is that of ctx
+		return ran{}
 	case errors.As(err, &ended):
 		return ran{code: ended.ExitCode(), reason: reasonOf(errs.last, err)}
 	}

@@ -45,6 +45,25 @@ func TestTheExitCodeOfAProgramDecides(t *testing.T) {
 	}
 }
 
+func TestAProgramThatRunsTooLongIsStopped(t *testing.T) {
+	for lines, shown := range map[string]string{
+		"exec sleep 600":                       `(?m)^state +dead$[^$]*^reason +timed out after 0\.2 s$`,
+		"trap 'exit 0' TERM; sleep 600 & wait": "",
+	} {
+		s := newShell(t)
+		s.ok("add", "-t", "mail", "-i", "a", "--max-attempts", "1", "x")
+		code, _, errs := s.run("work", "-t", "mail", "--exec", script(t, lines), "--max", "1", "--timeout", "0.2s")
+		require.Equal(t, exitOK, code, errs)
+		code, out, _ := s.run("get", "a")
+		if shown == "" {
+			require.Equal(t, exitNotFound, code, "it is finished")
+			continue
+		}
+		require.Contains(t, errs, "a: attempt 1 failed: timed out after 0.2 s")
+		require.Regexp(t, shown, out)
+	}
+}
+
 func TestAWorkerTakesNoMoreThanItsMaximum(t *testing.T) {
 	for _, concurrency := range []string{"1", "2"} {
 		s := newShell(t)

@@ -217,9 +217,9 @@ async function work({ addresses, topic, ...options }) {
   const worker = new Worker(
     new Client(addresses),
     topic,
-    async ({ id, attempts, body }) => {
+    async ({ id, attempts, body }, { signal }) => {
       write({ event: "start", id, attempts });
-      await sleep((body.work ?? 0) * 1000);
+      await sleep((body.work ?? 0) * 1000, undefined, { signal });
       write({ event: "end", id });
       if (body.fail !== undefined) {
         throw new Error(body.fail);

@@ -1,5 +1,5 @@
 // A timer takes 24.8 days at most.
-const maxTimer = 2 ** 31 - 1;
+export const maxTimer = 2 ** 31 - 1;
 
 const byDeadline = "the deadline ended the call";
 

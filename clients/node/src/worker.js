@@ -1,5 +1,5 @@
 import { isCertificate, refused, TarryError } from "./error.js";
-import { sleep } from "./time.js";
+import { maxTimer, sleep } from "./time.js";
 
 /** Thrown by a worker's function when no further attempt can succeed: the job is buried. */
 export class BuryError extends Error {
@@ -46,9 +46,12 @@ export class Worker {
    * @param {import("tarry").WorkerOptions} [options]
    */
   constructor(client, topics, handler, options = {}) {
-    const { concurrency = 1, signals = ["SIGTERM", "SIGINT"], onError = console.error } = options;
+    const { concurrency = 1, timeout, signals = ["SIGTERM", "SIGINT"], onError = console.error } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000) {
       throw new TypeError(`concurrency is ${concurrency}; it must be between 1 and 1000`);
+    }
+    if (timeout !== undefined && !(timeout > 0)) {
+      throw new TypeError(`timeout is ${timeout}; it must be above 0`);
     }
     this.#client = client;
     this.#topics = typeof topics === "string" ? [topics] : topics;
@@ -156,19 +159,25 @@ export class Worker {
    */
   async #work(job) {
     const done = new AbortController();
-    const lost = new AbortController();
-    const beat = this.#beat(job, done.signal, lost);
+    const ended = new AbortController();
+    const beat = this.#beat(job, done.signal, ended);
     // There is a place, unless a reservation was lost while its function still runs.
     const placed = await this.#places.take();
     let end;
     if (!placed) {
       end = () => this.#client.release(job, { delay: 0, reason: "the worker stops" });
     } else {
+      const timeout = this.#timeout(done, ended);
       try {
-        await this.#handler(job, { signal: lost.signal, stopping: this.#stop.signal });
+        await this.#handler(job, { signal: ended.signal, stopping: this.#stop.signal });
         end = () => this.#client.finish(job);
       } catch (error) {
-        end = () => this.#fail(job, error);
+        const late = ended.signal.aborted && ended.signal.reason === timeout.error;
+        const failure = late && !(error instanceof BuryError) ? timeout.error : error;
+        this.#report(failure, job);
+        end = () => this.#fail(job, failure);
+      } finally {
+        clearTimeout(timeout.timer);
       }
     }
     done.abort();
@@ -184,13 +193,33 @@ export class Worker {
   }
 
   /**
+   * Tells a function that runs for too long, and ends the touches.
+   *
+   * @param {AbortController} done
+   * @param {AbortController} ended
+   * @returns {{ error?: DOMException, timer?: ReturnType<typeof setTimeout> }}
+   */
+  #timeout(done, ended) {
+    const { timeout } = this.#options;
+    if (timeout === undefined) {
+      return {};
+    }
+    const error = new DOMException(`timed out after ${timeout} s`, "TimeoutError");
+    const late = () => {
+      done.abort();
+      ended.abort(error);
+    };
+    return { error, timer: setTimeout(late, Math.min(timeout * 1000, maxTimer)) };
+  }
+
+  /**
    * Gives a job back, or buries it, because its function failed.
    *
    * @param {import("tarry").ReservedJob} job
    * @param {any} error
    */
   #fail(job, error) {
-    const reason = shorten(String(error?.message ?? error));
+    const reason = shorten(textOf(error));
     if (error instanceof BuryError) {
       return this.#client.bury(job, { reason });
     }
@@ -208,9 +237,9 @@ export class Worker {
    *
    * @param {import("tarry").ReservedJob} job
    * @param {AbortSignal} done
-   * @param {AbortController} lost
+   * @param {AbortController} ended
    */
-  async #beat(job, done, lost) {
+  async #beat(job, done, ended) {
     const { ttr } = this.#options;
     const period = (ttr ?? job.ttr) / beatsPerTTR;
     // A node that does not respond must not take the time of the next one.
@@ -224,7 +253,7 @@ export class Worker {
         }
         this.#report(error, job);
         if (error instanceof TarryError && lostCodes.has(error.code)) {
-          lost.abort(error);
+          ended.abort(error);
           return;
         }
       }
@@ -280,6 +309,15 @@ class Places {
   close() {
     this.#closed = true;
     this.#waiting.splice(0).forEach((resolve) => resolve(false));
+  }
+}
+
+/** What an error says, whatever was thrown. @param {any} error */
+function textOf(error) {
+  try {
+    return String(error?.message ?? error);
+  } catch {
+    return "the function has failed";
   }
 }
 

@@ -25,6 +25,7 @@ async function startQueue(t, jobs, step = () => done) {
 test("a job is finished, released or buried, as its function ends", async (t) => {
   const { client, steps, node } = await startQueue(t, [{ id: "a" }, { id: "b", attempts: 3 }, { id: "c" }]);
   let worked = 0;
+  const reports = [];
   const worker = new Worker(
     client,
     "mail",
@@ -39,7 +40,13 @@ test("a job is finished, released or buried, as its function ends", async (t) =>
         throw new BuryError("never");
       }
     },
-    { concurrency: 3, backoff: { base: 0.1, factor: 3, max: 10 }, ttr: 30, consumer: "w" },
+    {
+      concurrency: 3,
+      backoff: { base: 0.1, factor: 3, max: 10 },
+      ttr: 30,
+      consumer: "w",
+      onError: (error, job) => reports.push([job.id, error.message.slice(0, 5)]),
+    },
   );
   await worker.run();
   assert.deepEqual(node.requests[0].body, { topics: ["mail"], credit: 3, ttr: 30, consumer: "w" });
@@ -48,6 +55,53 @@ test("a job is finished, released or buried, as its function ends", async (t) =>
     ["b/release", { token: "0-1-1", reason: "ü".repeat(500), delay: 0.9 }],
     ["c/bury", { token: "0-1-1", reason: "never" }],
   ]);
+  assert.deepEqual(reports.sort(), [["b", "üüüüü"], ["c", "never"]]);
+});
+
+test("after the timeout a function is told, its job is released, and prolonged no more", async (t) => {
+  const { client, steps } = await startQueue(t, [{ id: "a", ttr: 0.3 }, { id: "b" }]);
+  const reasons = [];
+  const worker = new Worker(
+    client,
+    "mail",
+    async ({ id }, { signal }) => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      reasons.push(signal.reason.name);
+      if (id === "a") {
+        await new Promise((resolve) => setTimeout(resolve, 300)); // three touches
+        throw new Error("given up");
+      }
+    },
+    {
+      concurrency: 2,
+      timeout: 0.05,
+      onError: (error, job) => {
+        assert.deepEqual([job.id, error.message], ["a", "timed out after 0.05 s"]);
+        worker.stop();
+      },
+    },
+  );
+  await worker.run();
+  assert.deepEqual(reasons, ["TimeoutError", "TimeoutError"]);
+  assert.deepEqual(steps().sort(), [
+    ["a/release", { token: "0-1-1", reason: "timed out after 0.05 s" }],
+    ["b/finish", { token: "0-1-1" }],
+  ]);
+});
+
+test("a function that throws no Error, or what cannot be shown, releases its job", async (t) => {
+  const { client, steps } = await startQueue(t, [{ id: "a" }, { id: "b" }]);
+  let reported = 0;
+  const worker = new Worker(
+    client,
+    "mail",
+    ({ id }) => {
+      throw id === "a" ? undefined : Object.create(null);
+    },
+    { concurrency: 2, onError: () => ++reported === 2 && worker.stop() },
+  );
+  await worker.run();
+  assert.deepEqual(steps().map(([path]) => path).sort(), ["a/release", "b/release"]);
 });
 
 test("a reservation is prolonged, and its loss aborts the function", async (t) => {
@@ -114,6 +168,7 @@ test("what the nodes refuse ends the worker", async (t) => {
   const node = await startNode(t, () => ({ status: 400, code: "invalid_argument", error: "topics", field: "topics" }));
   await assert.rejects(new Worker(new Client([node.address]), [], () => {}).run(), { code: "invalid_argument" });
   assert.throws(() => new Worker(new Client(["a:1"]), "t", () => {}, { concurrency: 0 }), TypeError);
+  assert.throws(() => new Worker(new Client(["a:1"]), "t", () => {}, { timeout: 0 }), TypeError);
 });
 
 test("a worker says that no node can be reached", async () => {

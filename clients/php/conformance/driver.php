@@ -402,6 +402,7 @@ final class Driver
             $a['concurrency'],
             $a['ttr'],
             $a['backoff'] ?? null,
+            timeout: $a['timeout'] ?? null,
         );
         pcntl_async_signals(true);
         pcntl_signal(SIGTERM, static fn () => $worker->stop());

@@ -45,9 +45,10 @@ final class Heartbeat
         pcntl_waitpid($this->pid, $status);
     }
 
-    public function start(ReservedJob $job): void
+    /** @param float|null $end of Clock: then this process gets a SIGALRM, and the reservation is prolonged no more */
+    public function start(ReservedJob $job, ?float $end = null): void
     {
-        fwrite($this->pipe, json_encode([$job->id, $job->token, $job->ttr], JSON_THROW_ON_ERROR) . "\n");
+        fwrite($this->pipe, json_encode([$job->id, $job->token, $job->ttr, $end], JSON_THROW_ON_ERROR) . "\n");
     }
 
     public function stop(): void
@@ -59,8 +60,11 @@ final class Heartbeat
     private function beat($pipe): void
     {
         $job = null;
+        $worker = posix_getppid();
         while (true) {
             $pause = $job === null ? 3600.0 : $job[2] / 3;
+            $left = ($job[3] ?? INF) - Clock::now();
+            $pause = min($pause, max($left, 0.0));
             [$read, $none] = [[$pipe], null];
             $ready = @stream_select($read, $none, $none, (int) $pause, (int) (fmod($pause, 1) * 1e6));
             if ($ready === false) {
@@ -75,6 +79,13 @@ final class Heartbeat
                 continue;
             }
             if ($job === null) {
+                continue;
+            }
+            if ($job[3] !== null && Clock::now() >= $job[3]) {
+                $job = null;
+                if (posix_getppid() === $worker) {
+                    posix_kill($worker, SIGALRM);
+                }
                 continue;
             }
             try {

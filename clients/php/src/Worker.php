@@ -29,6 +29,8 @@ final class Worker
     /** @var list<string> */
     private array $topics;
     private bool $stopping = false;
+    /** When the function that runs has timed out; null: none runs. */
+    private ?float $end = null;
     /** @var \Closure(ReservedJob): mixed */
     private \Closure $function;
 
@@ -40,6 +42,8 @@ final class Worker
      *     failure: base * factor^(attempts - 1), at most max; null: as the job itself says
      * @param (callable(\Throwable, ?ReservedJob): void)|null $onError hears of failures; null: the error log
      * @param (callable(): void)|null $boot
+     * @param float|null $timeout how long the function may run; then it gets a JobTimeout, by a SIGALRM, and the
+     *     reservation is prolonged no more: the job is released, or comes back when its reservation expires
      */
     public function __construct(
         private Client $client,
@@ -51,12 +55,16 @@ final class Worker
         private string $consumer = '',
         private $onError = null,
         private $boot = null,
+        private ?float $timeout = null,
     ) {
         if (!function_exists('pcntl_fork') || !function_exists('posix_kill')) {
             throw new \RuntimeException('a worker needs the extensions pcntl and posix');
         }
         if ($concurrency < 1) {
             throw new \InvalidArgumentException("concurrency is $concurrency; it must be at least 1");
+        }
+        if ($timeout !== null && !($timeout > 0)) {
+            throw new \InvalidArgumentException("timeout is $timeout; it must be above 0");
         }
         $this->topics = (array) $topics;
         $this->function = $function(...);
@@ -68,9 +76,10 @@ final class Worker
         $async = pcntl_async_signals(true);
         $stop = fn () => $this->stop();
         $before = [];
-        foreach ([SIGTERM, SIGINT] as $signal) {
+        $handlers = [SIGTERM => $stop, SIGINT => $stop] + ($this->timeout === null ? [] : [SIGALRM => $this->timeOut(...)]);
+        foreach ($handlers as $signal => $handler) {
             $before[$signal] = pcntl_signal_get_handler($signal);
-            pcntl_signal($signal, $stop, false);
+            pcntl_signal($signal, $handler, false);
         }
         try {
             $this->concurrency === 1 ? $this->work() : $this->supervise();
@@ -174,15 +183,17 @@ final class Worker
      */
     private function handle(ReservedJob $job, Heartbeat $heartbeat, \Closure $goesOn): ?ReservedJob
     {
-        $heartbeat->start($job);
+        $failure = null;
         try {
+            $this->end = $this->timeout === null ? null : Clock::now() + $this->timeout;
+            $heartbeat->start($job, $this->end);
             ($this->function)($job);
-            $failure = null;
+            $this->end = null;
         } catch (\Throwable $e) {
+            $this->end = null;
             $failure = $e;
-        } finally {
-            $heartbeat->stop();
         }
+        $heartbeat->stop();
         $next = null;
         try {
             if ($failure === null && $goesOn()) {
@@ -201,6 +212,15 @@ final class Worker
             $this->report($failure, $job);
         }
         return $next;
+    }
+
+    /** Ends the function that has run for too long. The signal may come late, when it has ended. */
+    private function timeOut(): void
+    {
+        if ($this->end !== null && Clock::now() >= $this->end) {
+            $this->end = null;
+            throw new JobTimeout("timed out after $this->timeout s");
+        }
     }
 
     /** Finishes a job and takes the next one. To wait longer for one is left to the loop. */

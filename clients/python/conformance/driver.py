@@ -424,7 +424,7 @@ async def work_async(job: tarry.Reserved) -> None:
 
 
 def run_worker(a: Args, use_asyncio: bool) -> None:
-    options = {**pick(a, "concurrency", "ttr"), "backoff": backoff(a.get("backoff"))}
+    options = {**pick(a, "concurrency", "ttr", "timeout"), "backoff": backoff(a.get("backoff"))}
 
     async def main() -> None:
         async with tarry.AsyncClient(a["addresses"]) as client:

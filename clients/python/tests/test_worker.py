@@ -4,9 +4,11 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 import unittest
+import unittest.mock
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from tarry import AsyncWorker, Permanent, Worker
@@ -102,6 +104,7 @@ ENDS = {
     "fine": ("finish", "fine"),
     "fails": ("release", "fails", 9.0, "no route"),
     "never": ("bury", "never", "no such number"),
+    "exits": ("release", "exits", 1.0, "SystemExit: 3"),
 }
 
 
@@ -110,6 +113,8 @@ def judge(id: str) -> None:
         raise ValueError("no route")
     if id == "never":
         raise Permanent("no such number")
+    if id == "exits":
+        sys.exit(3)
 
 
 class WorkerTest(unittest.TestCase):
@@ -136,9 +141,9 @@ class WorkerTest(unittest.TestCase):
         return worker
 
     def test_jobs_are_finished_released_and_buried(self) -> None:
-        client = Client(job("fine"), job("fails", attempts=2), job("never"))
+        client = Client(job("fine"), job("fails", attempts=2), job("never"), job("exits"))
         self.run_worker(client, lambda j: judge(j.id), concurrency=2, backoff=[1, 9])
-        self.until(lambda: len(client.done) == 3)
+        self.until(lambda: len(client.done) == 4)
         self.assertEqual(client.ends(), ENDS)
         self.assertLessEqual(max(client.asked), 2)
 
@@ -189,6 +194,28 @@ class WorkerTest(unittest.TestCase):
         self.until(lambda: ("finish", "a") in client.done)
         self.assertGreaterEqual(client.done.count(("touch", "a")), 3)
 
+    def test_after_the_timeout_the_job_is_released_and_prolonged_no_more(self) -> None:
+        client = Client(job("a", ttr=0.03))
+        self.run_worker(client, lambda j: self.until(client.ends), timeout=0.05)
+        self.until(client.ends)
+        self.assertEqual(client.ends(), {"a": ("release", "a", None, "timed out after 0.05 s")})
+        self.assertEqual(client.done[-1][0], "release")
+        self.assertRaises(ValueError, Worker, client, "t", print, timeout=0)
+
+    def test_a_job_for_which_there_is_no_thread_is_released(self) -> None:
+        client = Client(job("a"))
+        start = threading.Thread.start
+
+        def refuse(thread: threading.Thread) -> None:
+            if thread.name == "tarry-work":
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        with unittest.mock.patch.object(threading.Thread, "start", refuse):
+            self.run_worker(client, print)
+            self.until(client.ends)
+        self.assertEqual(client.ends(), {"a": ("release", "a", None, "can't start new thread")})
+
     def test_a_lost_job_is_left_alone(self) -> None:
         client = Client(job("a", ttr=0.03), job("b"))
         client.lost = True
@@ -217,14 +244,14 @@ class AsyncWorkerTest(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0.005)
 
     async def test_jobs_are_finished_released_and_buried(self) -> None:
-        client = AsyncClient(job("fine"), job("fails", attempts=2), job("never"))
+        client = AsyncClient(job("fine"), job("fails", attempts=2), job("never"), job("exits"))
 
         async def function(j: Reserved) -> None:
             judge(j.id)
 
         worker = AsyncWorker(client, "t", function, concurrency=2, backoff=[1, 9])  # type: ignore[arg-type]
         running = asyncio.ensure_future(worker.run(signals=False))
-        await self.until(lambda: len(client.done) == 3)
+        await self.until(lambda: len(client.done) == 4)
         worker.stop()
         await running
         self.assertEqual(client.ends(), ENDS)
@@ -262,6 +289,33 @@ class AsyncWorkerTest(unittest.IsolatedAsyncioTestCase):
         worker.stop()
         await running
         self.assertEqual(client.ends(), {})
+
+    async def test_after_the_timeout_the_function_is_cancelled_and_the_job_released(self) -> None:
+        client = AsyncClient(job("a", ttr=0.03), job("b"))
+
+        async def function(j: Reserved) -> None:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                if j.id == "a":
+                    raise
+
+        worker = AsyncWorker(client, "t", function, timeout=0.05)  # type: ignore[arg-type]
+        running = asyncio.ensure_future(worker.run(signals=False))
+        await self.until(lambda: len(client.ends()) == 2)
+        worker.stop()
+        await running
+        ends = {"a": ("release", "a", None, "timed out after 0.05 s"), "b": ("finish", "b")}
+        self.assertEqual(client.ends(), ends)
+
+    async def test_a_function_that_is_no_coroutine_function_releases_its_job(self) -> None:
+        client = AsyncClient(job("a"))
+        worker = AsyncWorker(client, "t", lambda j: None)  # type: ignore[arg-type, return-value]
+        running = asyncio.ensure_future(worker.run(signals=False))
+        await self.until(client.ends)
+        worker.stop()
+        await running
+        self.assertEqual([d[:2] for d in client.done], [("release", "a")])
 
     async def test_after_the_grace_functions_are_cancelled_and_jobs_released(self) -> None:
         client = AsyncClient(job("a"))

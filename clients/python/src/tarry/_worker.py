@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Optional
 
 from .errors import TarryError
-from .types import Backoff, BackoffLike, Reserved, encode_backoff, seconds
+from .types import Backoff, BackoffLike, Reserved, Seconds, encode_backoff, seconds
 
 log = logging.getLogger("tarry")
 
@@ -35,6 +36,18 @@ def checked(backoff: Optional[BackoffLike]) -> Optional[BackoffLike]:
     return backoff
 
 
+def timeout_of(timeout: Optional[Seconds]) -> float:
+    """The timeout of a job, in seconds; without one it never comes."""
+    limit = math.inf if timeout is None else seconds(timeout, "timeout")
+    if not limit > 0:
+        raise ValueError(f"timeout is {limit}; it must be above 0")
+    return limit
+
+
+def timed_out(timeout: float) -> TimeoutError:
+    return TimeoutError(f"timed out after {timeout:g} s")
+
+
 def is_lost(failure: TarryError) -> bool:
     """Whether a touch that failed tells that the reservation is gone."""
     return failure.code in ("stale_token", "not_found", "not_reserved")
@@ -42,6 +55,8 @@ def is_lost(failure: TarryError) -> bool:
 
 def reason(failure: BaseException) -> str:
     text = str(failure) or type(failure).__name__
+    if not isinstance(failure, Exception):  # such as that of sys.exit, whose text is a number
+        text = f"{type(failure).__name__}: {failure}"
     return text.encode(errors="replace")[:MAX_REASON].decode(errors="ignore")
 
 

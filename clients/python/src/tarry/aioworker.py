@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 from typing import Any, Awaitable, Callable, List, Optional, Sequence, Set, Union
 
+from . import _worker
 from ._worker import NEXT_WAIT, PAUSE, SOON, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .aio import AsyncClient
 from .errors import Permanent, TarryError
@@ -16,8 +18,10 @@ class AsyncWorker:
     """Runs a coroutine function for each job of some topics, in up to ``concurrency`` tasks.
 
     When the function returns, the job is finished; when it raises, the job is released with the exception as its
-    reason, or buried if the exception is Permanent. While it runs, the worker prolongs the reservation; when the
-    reservation is lost, the function is cancelled.
+    reason, or buried if the exception is Permanent. An exception that is no Exception, such as that of
+    ``sys.exit``, also ends its job alone; ``stop`` ends the worker. While the function runs, the worker prolongs the
+    reservation; when the reservation is lost, the function is cancelled. So it is when it has run for ``timeout``,
+    and its job is then released.
 
     ``backoff`` is how long a failed job waits; without it, as the job or its topic says. After SIGTERM or
     ``stop`` the worker takes no more jobs and waits up to ``grace`` for the functions that run; then it cancels
@@ -32,6 +36,7 @@ class AsyncWorker:
         *,
         concurrency: int = 1,
         ttr: Optional[Seconds] = None,
+        timeout: Optional[Seconds] = None,
         backoff: Optional[BackoffLike] = None,
         consumer: Optional[str] = None,
         grace: Seconds = 30.0,
@@ -43,6 +48,7 @@ class AsyncWorker:
         self._function = function
         self._concurrency = concurrency
         self._ttr = None if ttr is None else seconds(ttr, "ttr")
+        self._timeout = _worker.timeout_of(timeout)
         self._backoff = checked(backoff)
         self._consumer = consumer
         self._grace = seconds(grace, "grace")
@@ -115,10 +121,11 @@ class AsyncWorker:
             next = await self._work_on(next)
 
     async def _work_on(self, job: Reserved) -> Optional[Reserved]:
-        function = asyncio.ensure_future(self._function(job))
+        function = asyncio.ensure_future(self._call(job))
         heart = asyncio.ensure_future(self._heartbeat(job))
+        limit = None if self._timeout == math.inf else self._timeout
         try:
-            await asyncio.wait({function, heart}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({function, heart}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:  # the grace is over
             await _cancelled(function, heart)
             await self._end(job, TimeoutError("the worker stopped before the function had ended"))
@@ -127,9 +134,26 @@ class AsyncWorker:
             log.warning("the reservation of job %r is lost: its function is cancelled", job.id)
             await _cancelled(function)
             return None
+        late = not function.done()
         await _cancelled(heart)
-        failure = asyncio.CancelledError("cancelled") if function.cancelled() else function.exception()
+        if late:
+            await _cancelled(function)
+        failure = asyncio.CancelledError("cancelled") if function.cancelled() else function.result()
+        if late and failure is not None and not isinstance(failure, Permanent):
+            failure = _worker.timed_out(self._timeout)
         return await self._end(job, failure)
+
+    async def _call(self, job: Reserved) -> Optional[BaseException]:
+        """Run the function; the result is what it raised. A SystemExit that leaves a task would end the event loop."""
+        try:
+            await self._function(job)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as e:
+            if isinstance(e, KeyboardInterrupt):
+                self.stop()
+            return e
+        return None
 
     async def _end(self, job: Reserved, failure: Optional[BaseException]) -> Optional[Reserved]:
         """Do to the job what came of its function; the result is the next one, if one came soon."""

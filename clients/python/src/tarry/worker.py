@@ -6,8 +6,9 @@ import signal
 import threading
 import time
 from types import FrameType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
+from . import _worker
 from ._http import Cancel
 from ._worker import NEXT_WAIT, PAUSE, SOON, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .client import Client
@@ -19,11 +20,13 @@ class Worker:
     """Runs a function for each job of some topics, in up to ``concurrency`` threads.
 
     When the function returns, the job is finished; when it raises, the job is released with the exception as its
-    reason, or buried if the exception is Permanent. While it runs, the worker prolongs the
+    reason, or buried if the exception is Permanent. An exception that is no Exception, such as that of
+    ``sys.exit``, also ends its job alone; ``stop`` ends the worker. While the function runs, the worker prolongs the
     reservation, so a short ``ttr`` is enough: it is how long a job waits after its worker died.
 
-    ``backoff`` is how long a failed job waits; without it, as the job or its topic says. After SIGTERM or
-    ``stop`` the worker takes no more jobs and waits up to ``grace`` for the functions that run.
+    ``backoff`` is how long a failed job waits; without it, as the job or its topic says. When a function has run for
+    ``timeout``, its job is released; the function cannot be stopped, and keeps its thread until it ends. After
+    SIGTERM or ``stop`` the worker takes no more jobs and waits up to ``grace`` for the functions that run.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Worker:
         *,
         concurrency: int = 1,
         ttr: Optional[Seconds] = None,
+        timeout: Optional[Seconds] = None,
         backoff: Optional[BackoffLike] = None,
         consumer: Optional[str] = None,
         grace: Seconds = 30.0,
@@ -45,13 +49,14 @@ class Worker:
         self._function = function
         self._concurrency = concurrency
         self._ttr = None if ttr is None else seconds(ttr, "ttr")
+        self._timeout = _worker.timeout_of(timeout)
         self._backoff = checked(backoff)
         self._consumer = consumer
         self._grace = seconds(grace, "grace")
         self._wait = Cancel()  # of the wait for jobs
         self._changed = threading.Condition()
         self._free = concurrency
-        self._held: Dict[str, Reserved] = {}  # by token; those whose function runs
+        self._held: Dict[str, Tuple[Reserved, float]] = {}  # by token; those whose function runs, and when it times out
 
     def stop(self) -> None:
         """Take no more jobs. It returns at once; ``run`` returns when the functions have ended."""
@@ -79,6 +84,8 @@ class Worker:
                     self._changed.wait(end - time.monotonic())
                 if self._free < self._concurrency:
                     log.warning("the grace is over: %d functions still run", self._concurrency - self._free)
+                    return
+            heart.join()  # it may be releasing a job
         finally:
             self._stop()
             for number, handler in before.items():
@@ -120,11 +127,27 @@ class Worker:
             with self._changed:
                 self._free -= 1
             self._hold(job)
-            threading.Thread(target=self._work, args=(job,), name="tarry-work", daemon=True).start()
+            thread = threading.Thread(target=self._work, args=(job,), name="tarry-work", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as e:  # there are too many
+                self._drop(job)
+                self._end(job, e)
+                self._leave()
 
     def _hold(self, job: Reserved) -> None:
         with self._changed:
-            self._held[job.token] = job
+            self._held[job.token] = job, time.monotonic() + self._timeout
+            self._changed.notify_all()
+
+    def _drop(self, job: Reserved) -> bool:
+        """Prolong the reservation no more; the result says whether the job was still held."""
+        with self._changed:
+            return self._held.pop(job.token, None) is not None
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._free += 1
             self._changed.notify_all()
 
     def _work(self, job: Reserved) -> None:
@@ -134,31 +157,33 @@ class Worker:
             while next is not None:
                 next = self._work_on(next)
         finally:
-            with self._changed:
-                self._free += 1
-                self._changed.notify_all()
+            self._leave()
 
     def _work_on(self, job: Reserved) -> Optional[Reserved]:
         failure: Optional[BaseException] = None
+        held = False
         try:
             self._function(job)
-        except Exception as e:
+        except BaseException as e:  # also sys.exit: it must not leave a job that is prolonged for ever
             failure = e
-        with self._changed:
-            held = self._held.pop(job.token, None)
-        return None if held is None else self._end(job, failure)
+        finally:
+            held = self._drop(job)
+        return self._end(job, failure) if held else None
 
-    def _end(self, job: Reserved, failure: Optional[BaseException]) -> Optional[Reserved]:
+    def _end(
+        self, job: Reserved, failure: Optional[BaseException], client: Optional[Client] = None
+    ) -> Optional[Reserved]:
         """Do to the job what came of its function; the result is the next one, if one came soon."""
+        client = client or self._client
         try:
             if failure is None:
                 return self._finish(job)
             if isinstance(failure, Permanent):
                 log.warning("job %r is buried: %s", job.id, failure)
-                self._client.bury(job, reason=reason(failure))
+                client.bury(job, reason=reason(failure))
             else:
                 log.warning("job %r has failed: %s", job.id, failure, exc_info=failure)
-                self._client.release(job, delay=delay_after(self._backoff, job), reason=reason(failure))
+                client.release(job, delay=delay_after(self._backoff, job), reason=reason(failure))
         except TarryError as e:
             log.warning("the end of job %r could not be told: %s", job.id, e)
         return None
@@ -178,7 +203,7 @@ class Worker:
         return jobs[0] if jobs else None
 
     def _heartbeat(self) -> None:
-        """Prolong the reservations whose functions run, until all functions have ended."""
+        """Prolong the reservations whose functions run, until all functions have ended or timed out."""
         due: Dict[str, float] = {}
         while True:
             now = time.monotonic()
@@ -186,24 +211,33 @@ class Worker:
                 if self._stopping and self._free == self._concurrency:
                     return
                 held = dict(self._held)
-                due = {t: due.get(t, now + j.ttr / TOUCHES_PER_TTR) for t, j in held.items()}
-                late = [t for t, at in due.items() if at <= now]
+                due = {t: due.get(t, now + j.ttr / TOUCHES_PER_TTR) for t, (j, _) in held.items()}
+                at = {t: min(due[t], end) for t, (_, end) in held.items()}
+                late = [t for t in at if at[t] <= now]
                 if not late:
-                    self._changed.wait(min(due.values()) - now if due else None)
+                    self._changed.wait(min(at.values()) - now if at else None)
                     continue
             for token in late:
-                due[token] = time.monotonic() + held[token].ttr / TOUCHES_PER_TTR
-                self._touch(held[token])
+                job, end = held[token]
+                due[token] = time.monotonic() + job.ttr / TOUCHES_PER_TTR
+                if end <= now:
+                    self._time_out(job)
+                else:
+                    self._touch(job)
+
+    def _within(self, job: Reserved) -> Client:
+        """A node that is silent must not hold up the touches of other jobs for long."""
+        return self._client.within(max(job.ttr / TOUCHES_PER_TTR, 0.1))
 
     def _touch(self, job: Reserved) -> None:
         try:
-            # A node that is silent must not hold up the touches of other jobs for long.
-            self._client.within(max(job.ttr / TOUCHES_PER_TTR, 0.1)).touch(job, job.ttr)
+            self._within(job).touch(job, job.ttr)
         except TarryError as e:
             if not is_lost(e):
                 log.warning("the reservation of job %r could not be prolonged: %s", job.id, e)
-                return
-            with self._changed:
-                lost = self._held.pop(job.token, None)
-            if lost is not None:
+            elif self._drop(job):
                 log.warning("the reservation of job %r is lost: what its function does is not recorded", job.id)
+
+    def _time_out(self, job: Reserved) -> None:
+        if self._drop(job):
+            self._end(job, _worker.timed_out(self._timeout), self._within(job))
