@@ -29,12 +29,29 @@ func (m *Membership) client(ctx context.Context, serverID, clusterAddr string) (
 }
 
 // ask asks one server for its status. A reply from another server at that address is an
-// error.
+// error. A member is asked at its address in Raft's configuration first, because the other one
+// may be from gossip, which can be forged.
 func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*memberpb.StatusResponse, error) {
 	if serverID == m.cfg.ServerID {
 		return m.status(serverID), nil // the clock guard reads this node's clock itself
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	configured := m.configuredAddr(serverID)
+	if configured == "" || configured == clusterAddr {
+		return m.askAt(ctx, serverID, clusterAddr, askTimeout)
+	}
+	resp, err := m.askAt(ctx, serverID, configured, askTimeout/2)
+	if err == nil {
+		return resp, nil
+	}
+	resp, other := m.askAt(ctx, serverID, clusterAddr, askTimeout/2)
+	if other != nil {
+		return nil, errors.Join(err, other)
+	}
+	return resp, nil
+}
+
+func (m *Membership) askAt(ctx context.Context, serverID, clusterAddr string, within time.Duration) (*memberpb.StatusResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	c, err := m.client(ctx, serverID, clusterAddr)
 	if err != nil {
@@ -53,6 +70,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	m.recordRing(serverID, resp.Keyring)
 	m.clocks.Record(raft.ServerID(serverID), time.UnixMicro(resp.NowUs), asked, time.Now())
 	if m.Configured(serverID) { // as in Status: a stranger's could end this process
+		m.replies.record(resp, m.configuration().Servers)
 		m.mergeAcks(resp.Acks)
 		if resp.AboutConfigured {
 			m.vouching.confirm(req.About)
@@ -83,7 +101,7 @@ func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*membe
 func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	resp := &memberpb.StatusResponse{
 		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
-		ClusterAddr: m.cfg.ClusterAddr, HasState: m.hasState(), LastContactMs: -1, NowUs: m.clocks.Wall().UnixMicro(),
+		ClusterAddr: m.cfg.ClusterAddr, HttpAddr: m.cfg.HTTPAddr, Release: m.cfg.Version, NonVoter: m.cfg.NonVoter, HasState: m.hasState(), LastContactMs: -1, NowUs: m.clocks.Wall().UnixMicro(),
 		MinVersion: m.cfg.Runs.Min, MaxVersion: m.cfg.Runs.Max, ClusterVersion: m.cfg.ClusterVersion(), HoldVersion: m.cfg.HoldVersion,
 		Drained: m.cfg.Drained(), Backups: m.backupState(),
 	}

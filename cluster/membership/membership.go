@@ -46,6 +46,7 @@ type Membership struct {
 	removed   atomic.Bool            // set once: this server id was removed for good
 	refusal   atomic.Pointer[string] // why no cluster takes this node in before an operator acts; nil: none refuses it
 	vouching  vouching
+	replies   replies
 	raftConns raftConns
 
 	// The leader's part.
@@ -66,6 +67,7 @@ type Membership struct {
 	toLeader    chan struct{} // gossip changed
 	toStarter   chan struct{} // gossip changed
 	toWatcher   chan struct{} // the gossip record changed
+	toFollower  chan struct{} // the leader changed
 	toEvaluator chan struct{} // a disk or the clock changed
 
 	cancel context.CancelFunc
@@ -111,6 +113,7 @@ func New(cfg Config) (*Membership, error) {
 		toLeader:    make(chan struct{}, 1),
 		toStarter:   make(chan struct{}, 1),
 		toWatcher:   make(chan struct{}, 1),
+		toFollower:  make(chan struct{}, 1),
 		toEvaluator: make(chan struct{}, 1),
 	}
 	m.clocks = m.newClockGuard()
@@ -134,6 +137,7 @@ func (m *Membership) Start(r *raft.Raft) error {
 	}
 	m.cancel = cancel
 	m.wg.Go(func() { m.watch(ctx) })
+	m.wg.Go(func() { m.followLeader(ctx) })
 	if !m.cfg.HasState {
 		m.wg.Go(func() { m.findCluster(ctx) })
 	}

@@ -15,6 +15,11 @@ import (
 // forge sends a node's gossip port the record of another node, as memberlist does: a type
 // byte and a structure.
 func forge(t *testing.T, to string, record gossip.Meta, at *net.UDPAddr) {
+	forgeRun(t, to, record, at, record.ServerID+"@1", 1)
+}
+
+// forgeRun is forge for a run of a node, which is a name in gossip.
+func forgeRun(t *testing.T, to string, record gossip.Meta, at *net.UDPAddr, name string, incarnation uint32) {
 	meta, err := record.Encode()
 	require.NoError(t, err)
 	packet := bytes.NewBuffer([]byte{4})
@@ -25,7 +30,7 @@ func forge(t *testing.T, to string, record gossip.Meta, at *net.UDPAddr) {
 		Port        uint16
 		Meta        []byte
 		Vsn         []uint8
-	}{1, record.ServerID + "@1", at.IP.To4(), uint16(at.Port), meta, []uint8{1, 5, 2, 0, 0, 0}}))
+	}{incarnation, name, at.IP.To4(), uint16(at.Port), meta, []uint8{1, 5, 2, 0, 0, 0}}))
 	c, err := net.Dial("udp", to)
 	require.NoError(t, err)
 	defer c.Close()

@@ -9,8 +9,8 @@ import (
 	"tarry/cluster/membership/gossip"
 )
 
-// nonVoter is the type of a node that was started not to vote. It says so in its gossip record,
-// and only nodes that are alive are promoted, so no state needs to keep it.
+// nonVoter is the type of a node that was started not to vote. It says so in its gossip record
+// and in its replies, and only nodes that are alive are promoted, so no state needs to keep it.
 const nonVoter autopilot.NodeType = "non-voter"
 
 // neverVotes reports whether a server is alive and was started not to vote.

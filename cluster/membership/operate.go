@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 		}
 		nodes = append(nodes, n)
 		out = append(out, job.Member{
-			ID: n.NodeID, Address: n.ClusterAddr, HTTPAddress: n.HTTPAddr, Role: role,
+			ID: n.NodeID, Address: string(s.Address), HTTPAddress: m.HTTPAddr(n.ServerID), Role: role,
 			Voter: s.Suffrage == raft.Voter, NonVoter: n.NonVoter, Alive: alive, Version: n.Version,
 		})
 	}
@@ -78,7 +79,9 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 			out[i].Lag = m.lastLag(raft.ServerID(nodes[i].ServerID), last)
 			continue
 		}
-		out[i].AppliedIndex = a.AppliedIndex
+		m.overrule(&nodes[i]) // it has replied now
+		out[i].HTTPAddress, out[i].NonVoter, out[i].Version = nodes[i].HTTPAddr, nodes[i].NonVoter, nodes[i].Version
+		out[i].Address, out[i].AppliedIndex = cmp.Or(a.ClusterAddr, out[i].Address), a.AppliedIndex
 		out[i].Lag = last - min(last, a.AppliedIndex)
 		out[i].Draining, out[i].DiskFree, out[i].DiskLow = a.Drained, a.DiskFreeBytes, a.DiskLow
 		out[i].Runs, out[i].ClusterVersion = offerOf(a).runs, a.ClusterVersion

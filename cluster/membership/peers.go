@@ -9,14 +9,11 @@ import (
 	"tarry/cluster/raftconfig"
 )
 
-// Peer is a node's gossip record.
-type Peer struct {
-	NodeID, ServerID      string
-	ClusterAddr, HTTPAddr string
-	Version               string
-}
+// Peer is where other nodes reach a node.
+type Peer struct{ NodeID, ServerID, ClusterAddr string }
 
-// Leader returns the leader that this node knows.
+// Leader returns the leader that this node knows, at the address that it has sent with Raft's
+// messages. Gossip, which can be forged, does not count.
 func (m *Membership) Leader() (Peer, bool) {
 	r := m.raft.Load()
 	if r == nil {
@@ -25,9 +22,6 @@ func (m *Membership) Leader() (Peer, bool) {
 	addr, id := r.LeaderWithID()
 	if id == "" {
 		return Peer{}, false
-	}
-	if p, ok := m.PeerByServerID(string(id)); ok {
-		return p, true
 	}
 	return Peer{NodeID: raftconfig.NodeID(id), ServerID: string(id), ClusterAddr: string(addr)}, true
 }
@@ -46,11 +40,22 @@ func (m *Membership) find(serverID string) (gossip.Member, bool) {
 	if p == nil {
 		return gossip.Member{}, false
 	}
-	return p.Find(serverID)
+	n, ok := p.Find(serverID)
+	m.overrule(&n)
+	return n, ok
+}
+
+// HTTPAddr is where clients reach a member, as it has said itself when this node asked it for its
+// status; empty: it has not replied yet.
+func (m *Membership) HTTPAddr(serverID string) string {
+	n, _ := m.find(serverID)
+	n.ServerID = serverID // gossip may have no sign of it
+	m.overrule(&n)
+	return n.HTTPAddr
 }
 
 func peerOf(n gossip.Meta) Peer {
-	return Peer{NodeID: n.NodeID, ServerID: n.ServerID, ClusterAddr: n.ClusterAddr, HTTPAddr: n.HTTPAddr, Version: n.Version}
+	return Peer{NodeID: n.NodeID, ServerID: n.ServerID, ClusterAddr: n.ClusterAddr}
 }
 
 // ServerAddr is the address of a server now: by its own gossip record, else by Raft's
@@ -59,12 +64,20 @@ func (m *Membership) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	if p, ok := m.PeerByServerID(string(id)); ok {
 		return raft.ServerAddress(p.ClusterAddr), nil
 	}
-	for _, s := range m.configuration().Servers {
-		if s.ID == id {
-			return s.Address, nil
-		}
+	if at := m.configuredAddr(string(id)); at != "" {
+		return raft.ServerAddress(at), nil
 	}
 	return "", fmt.Errorf("server %s is neither alive nor in the configuration", id)
+}
+
+// configuredAddr is the address of a server in Raft's configuration; empty: it has none.
+func (m *Membership) configuredAddr(serverID string) string {
+	for _, s := range m.configuration().Servers {
+		if string(s.ID) == serverID {
+			return string(s.Address)
+		}
+	}
+	return ""
 }
 
 // GossipAddr is the host:port by which others may join this node.
@@ -87,6 +100,7 @@ func (m *Membership) members() []gossip.Member {
 		// Gossip refuses nodes of other clusters, but some may be in the pool from before
 		// this node knew its cluster.
 		if ours == "" || n.ClusterID == "" || n.ClusterID == ours || n.ServerID == m.cfg.ServerID {
+			m.overrule(&n)
 			out = append(out, n)
 		}
 	}

@@ -140,14 +140,11 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 }
 
 // checkMove returns an error unless a member itself confirms the address that gossip
-// has for it, because gossip can be forged. It asks at the present address first, then
-// at the new one.
+// has for it, because gossip can be forged.
 func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Member) error {
-	a, err := m.ask(ctx, n.ServerID, string(s.Address))
+	a, err := m.ask(ctx, n.ServerID, n.ClusterAddr)
 	if err != nil {
-		if a, err = m.ask(ctx, n.ServerID, n.ClusterAddr); err != nil {
-			return fmt.Errorf("gossip says that it moved from %s to %s: %w", s.Address, n.ClusterAddr, err)
-		}
+		return fmt.Errorf("gossip says that it moved from %s to %s: %w", s.Address, n.ClusterAddr, err)
 	}
 	if a.ClusterAddr != n.ClusterAddr {
 		return fmt.Errorf("gossip says that it moved from %s to %s, but it says that it is at %.255q", s.Address, n.ClusterAddr, a.ClusterAddr)

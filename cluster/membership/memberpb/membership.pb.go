@@ -246,9 +246,13 @@ type StatusResponse struct {
 	ClusterVersion  uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // as its state has it
 	HoldVersion     bool                   `protobuf:"varint,23,opt,name=hold_version,json=holdVersion,proto3" json:"hold_version,omitempty"`          // its operator does not want the cluster version raised
 	ClusterAddr     string                 `protobuf:"bytes,30,opt,name=cluster_addr,json=clusterAddr,proto3" json:"cluster_addr,omitempty"`           // where the answering node says that others reach it
-	Keyring         *RingState             `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"`                                      // missing: it has no gossip keys
-	Drained         bool                   `protobuf:"varint,50,opt,name=drained,proto3" json:"drained,omitempty"`                                     // it should not lead: an operator has drained it, or it stops
-	Backups         *BackupState           `protobuf:"bytes,60,opt,name=backups,proto3" json:"backups,omitempty"`                                      // missing: it has no schedule of backups
+	// What gossip says, too, where it can be forged. Empty http_addr: a release that says none of it.
+	HttpAddr string       `protobuf:"bytes,31,opt,name=http_addr,json=httpAddr,proto3" json:"http_addr,omitempty"`  // where clients reach it
+	Release  string       `protobuf:"bytes,32,opt,name=release,proto3" json:"release,omitempty"`                    // of its binary
+	NonVoter bool         `protobuf:"varint,33,opt,name=non_voter,json=nonVoter,proto3" json:"non_voter,omitempty"` // it was started not to vote
+	Keyring  *RingState   `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"`                    // missing: it has no gossip keys
+	Drained  bool         `protobuf:"varint,50,opt,name=drained,proto3" json:"drained,omitempty"`                   // it should not lead: an operator has drained it, or it stops
+	Backups  *BackupState `protobuf:"bytes,60,opt,name=backups,proto3" json:"backups,omitempty"`                    // missing: it has no schedule of backups
 	// When the node that asks was removed from the cluster, by the replicated state, since the
 	// Unix epoch; 0: it was not, or was admitted again.
 	AskerRemovedMs int64 `protobuf:"varint,70,opt,name=asker_removed_ms,json=askerRemovedMs,proto3" json:"asker_removed_ms,omitempty"`
@@ -435,6 +439,27 @@ func (x *StatusResponse) GetClusterAddr() string {
 		return x.ClusterAddr
 	}
 	return ""
+}
+
+func (x *StatusResponse) GetHttpAddr() string {
+	if x != nil {
+		return x.HttpAddr
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetRelease() string {
+	if x != nil {
+		return x.Release
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetNonVoter() bool {
+	if x != nil {
+		return x.NonVoter
+	}
+	return false
 }
 
 func (x *StatusResponse) GetKeyring() *RingState {
@@ -2510,7 +2535,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xd6\a\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xaa\b\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -2538,7 +2563,10 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"maxVersion\x12'\n" +
 	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\x12!\n" +
 	"\fhold_version\x18\x17 \x01(\bR\vholdVersion\x12!\n" +
-	"\fcluster_addr\x18\x1e \x01(\tR\vclusterAddr\x124\n" +
+	"\fcluster_addr\x18\x1e \x01(\tR\vclusterAddr\x12\x1b\n" +
+	"\thttp_addr\x18\x1f \x01(\tR\bhttpAddr\x12\x18\n" +
+	"\arelease\x18  \x01(\tR\arelease\x12\x1b\n" +
+	"\tnon_voter\x18! \x01(\bR\bnonVoter\x124\n" +
 	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\x12\x18\n" +
 	"\adrained\x182 \x01(\bR\adrained\x126\n" +
 	"\abackups\x18< \x01(\v2\x1c.tarry.member.v1.BackupStateR\abackups\x12(\n" +
