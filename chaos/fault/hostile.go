@@ -220,6 +220,7 @@ func (e *Env) census(ctx context.Context) (census, error) {
 		var answer struct {
 			Members []struct {
 				ID, Address, Version string
+				HTTPAddress          string `json:"http_address"`
 				Voter                bool
 			}
 		}
@@ -228,7 +229,7 @@ func (e *Env) census(ctx context.Context) (census, error) {
 		}
 		clear(c.members)
 		for _, m := range answer.Members {
-			c.members[m.ID] = fmt.Sprintf("%s, voter %v", m.Address, m.Voter)
+			c.members[m.ID] = fmt.Sprintf("%s, clients %s, voter %v", m.Address, m.HTTPAddress, m.Voter)
 			if strings.ContainsFunc(m.Version, unicode.IsControl) {
 				c.members[m.ID] += fmt.Sprintf(", version %q", m.Version)
 			}

@@ -214,6 +214,7 @@ const (
 	metaTexts   = 6
 	nodeIDText  = 0
 	addressText = 2
+	httpText    = 3
 	releaseText = 5
 )
 
@@ -258,8 +259,8 @@ func (s *Stranger) say(ctx context.Context, n nodeState) error {
 	return s.throw(ctx, s.Target.Gossip, alive)
 }
 
-// gossipForgedAddresses claims for every node that it has moved to an unused address and
-// runs a release with control characters in its name.
+// gossipForgedAddresses claims for every node that it has moved to an unused address, also for
+// clients, and runs a release with control characters in its name.
 func gossipForgedAddresses(ctx context.Context, s *Stranger) error {
 	nodes, err := s.listen(ctx)
 	if err != nil {
@@ -267,7 +268,7 @@ func gossipForgedAddresses(ctx context.Context, s *Stranger) error {
 	}
 	for round := range uint32(3) {
 		for _, n := range nodes {
-			if n.Meta, err = forge(n.Meta, map[int]string{addressText: nowhere, releaseText: harmful}); err != nil {
+			if n.Meta, err = forge(n.Meta, map[int]string{addressText: nowhere, httpText: nowhere, releaseText: harmful}); err != nil {
 				return err
 			}
 			n.Incarnation += 1000 * (round + 1)

@@ -376,7 +376,7 @@ func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 	meta.Epoch++ // newer than the voter's own record
 	forger, err := gossip.Open(context.Background(), gossip.Options{
 		Bind: "127.0.0.1:0", AdvertiseHost: "localhost", Meta: func() gossip.Meta { return meta },
-		Admit: func(gossip.Meta) error { return nil }, Changed: func() {}, Logger: testLogger(),
+		Admit: func(gossip.Meta) error { return nil }, Changed: func() {}, Overruled: func() {}, Logger: testLogger(),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { forger.Close() })

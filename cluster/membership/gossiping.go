@@ -23,7 +23,7 @@ func (m *Membership) openPool(ctx context.Context) error {
 		m.epoch.Store(uint64(time.Now().UnixNano()))
 		p, err := gossip.Open(ctx, gossip.Options{
 			Bind: m.cfg.GossipBind, AdvertiseHost: m.cfg.AdvertiseHost,
-			Meta: m.meta, Admit: m.admit, Changed: m.gossipChanged,
+			Meta: m.meta, Admit: m.admit, Changed: m.gossipChanged, Overruled: m.gossipOverruled,
 			Logger: m.cfg.Logger.With("part", "gossip"), Encryption: m.encryption(), Tune: m.cfg.tuneGossip,
 		})
 		if err == nil {
@@ -76,6 +76,15 @@ func (m *Membership) followAdvertisedIP(ctx context.Context) {
 			return
 		}
 		m.cfg.Logger.Warn("the advertised host has a new address; restarting gossip", "host", m.cfg.AdvertiseHost, "old", p.IP(), "new", ip)
+	}
+	m.reopenPool(ctx, p)
+}
+
+// reopenPool closes a pool, unless it is nil, and opens another one under a new name.
+func (m *Membership) reopenPool(ctx context.Context, p *gossip.Pool) {
+	var known []string
+	if p != nil {
+		known = p.Known()
 		m.pool.Store(nil)
 		if err := p.Close(); err != nil {
 			m.cfg.Logger.Debug("old gossip did not stop cleanly", "error", err)
@@ -83,5 +92,27 @@ func (m *Membership) followAdvertisedIP(ctx context.Context) {
 	}
 	if err := m.openPool(ctx); err != nil && ctx.Err() == nil {
 		m.cfg.Logger.Error("gossip did not start; trying again", "error", err)
+	}
+	m.joinAll(ctx, known)
+}
+
+// gossipOverruled is called by gossip.
+func (m *Membership) gossipOverruled() {
+	m.overruled.Store(true)
+	poke(m.toWatcher)
+}
+
+// objectAnew gives this node a new name in gossip if it may soon be unable to object to what is
+// said of the present one. Anybody can cause that where gossip has no keys, so it is done once in
+// a while; last is when.
+func (m *Membership) objectAnew(ctx context.Context, last *time.Time) {
+	if !m.overruled.Load() || time.Since(*last) < 6*m.cfg.Timing.Rejoin {
+		return
+	}
+	*last = time.Now()
+	m.overruled.Store(false)
+	if p := m.pool.Load(); p != nil {
+		m.cfg.Logger.Warn("somebody announces this node in gossip with records that no node sends; restarting gossip under a new name")
+		m.reopenPool(ctx, p)
 	}
 }

@@ -105,7 +105,19 @@ func (m *Membership) rejoin(ctx context.Context) {
 	if p == nil || !m.missesMembers() {
 		return
 	}
-	addrs, known := m.seeds.list(), p.Known()
+	m.joinAll(ctx, p.Known())
+	if f := m.foreign.Load(); f != nil && *f != m.foreignLogged {
+		m.foreignLogged = *f // once for each
+		m.cfg.Logger.Warn("refused to gossip with a node of another cluster", "node", f.nodeID, "its_cluster", f.theirs, "our_cluster", f.ours)
+	}
+}
+
+// joinAll exchanges records with the seeds and the known addresses, for about Timing.Rejoin.
+func (m *Membership) joinAll(ctx context.Context, known []string) {
+	p, addrs := m.pool.Load(), m.seeds.list()
+	if p == nil {
+		return
+	}
 	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
 	for _, a := range known {
 		if a != m.GossipAddr() && !slices.Contains(addrs, a) {
@@ -120,10 +132,6 @@ func (m *Membership) rejoin(ctx context.Context) {
 	n, err := p.Join(joining, addrs)
 	if err != nil && ctx.Err() == nil {
 		m.cfg.Logger.Debug("not every address to join answered", "answered", n, "error", err)
-	}
-	if f := m.foreign.Load(); f != nil && *f != m.foreignLogged {
-		m.foreignLogged = *f // once for each
-		m.cfg.Logger.Warn("refused to gossip with a node of another cluster", "node", f.nodeID, "its_cluster", f.theirs, "our_cluster", f.ours)
 	}
 }
 

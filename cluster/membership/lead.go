@@ -24,7 +24,7 @@ const changeTimeout = 10 * time.Second
 // leadership is what exists only while this node leads.
 type leadership struct {
 	autopilot *autopilot.Autopilot
-	problems  atomic.Pointer[map[string]string] // by node id: why it cannot be added or removed; from the last pass
+	problems  atomic.Pointer[map[string]string] // by node id, or by what they have in common: why nodes cannot be added or removed; from the last pass
 	uninvited atomic.Pointer[map[string]string] // by server id: why a server may not join; from the last pass
 	silent    map[string]silence                // by server id: newcomers that did not reply well; guarded by Membership.changing
 	signs     signs                             // guarded by Membership.changing

@@ -35,6 +35,8 @@ type Membership struct {
 	seeds   seeds
 	joins   chan struct{} // holds a token while an operator's join is under way
 	foreign atomic.Pointer[foreignError]
+	// overruled is set by gossip; see objectAnew.
+	overruled atomic.Bool
 	// foreignLogged is the last refusal that was logged; of the watch goroutine.
 	foreignLogged foreignError
 

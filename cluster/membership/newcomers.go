@@ -2,8 +2,11 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +21,50 @@ import (
 // maxAsked is the number of newcomers that one pass asks. It is far below the number of
 // pooled connections, of which the members need theirs.
 const maxAsked = 16
+
+// silent is the error of a newcomer that has not replied.
+type silent struct{ error }
+
+func (s silent) Unwrap() error { return s.error }
+
+// maxNamed is how many newcomers health and the log name by themselves. Forged gossip can have
+// hundreds.
+const maxNamed = 5
+
+// turnedDown is why newcomers cannot be taken in, by node id.
+type turnedDown struct{ silent, others map[string]error }
+
+func (t *turnedDown) add(nodeID string, err error) {
+	into := &t.others
+	if errors.As(err, new(silent)) {
+		into = &t.silent
+	}
+	if *into == nil {
+		*into = make(map[string]error)
+	}
+	(*into)[nodeID] = err
+}
+
+// report adds a problem and an error for each newcomer, or one for all if they are many.
+func (t *turnedDown) report(problems map[string]string, errs []error) []error {
+	for _, group := range []struct {
+		what string
+		of   map[string]error
+	}{{"do not reply", t.silent}, {"cannot be taken in", t.others}} {
+		of, ids := group.of, slices.Sorted(maps.Keys(group.of))
+		if len(ids) > maxNamed {
+			problems[group.what] = fmt.Sprintf("%d nodes that gossip announces %s, among them %s: if there are no such nodes, somebody forges gossip",
+				len(ids), group.what, strings.Join(ids[:3], ", "))
+			errs = append(errs, fmt.Errorf("over %d nodes that gossip announces %s", maxNamed, group.what)) // the log has it once
+			continue
+		}
+		for _, id := range ids {
+			problems[id] = fmt.Sprintf("%s is alive but cannot be taken in: %v", id, of[id])
+			errs = append(errs, fmt.Errorf("node %s: %w", id, of[id]))
+		}
+	}
+	return errs
+}
 
 // silence is a newcomer that could not be taken in when it was asked last.
 type silence struct {
@@ -48,7 +95,7 @@ func (m *Membership) askNewcomers(ctx context.Context, l *leadership, nodes []go
 				continue
 			}
 		} else if s.err == nil {
-			s.err = fmt.Errorf("it waits until %d other nodes were asked which versions they run", i)
+			s.err = silent{fmt.Errorf("it waits until %d other nodes were asked which versions they run", i)}
 		}
 		now[n.ServerID], failed[n.ServerID] = s, s.err
 	}

@@ -33,6 +33,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	if l != nil {
 		l.signs.heard(m.configuration().Servers, m.find, time.Now())
 	}
+	var turned turnedDown
 	var failed map[string]error
 	if l != nil {
 		failed = m.askNewcomers(ctx, l, nodes)
@@ -53,11 +54,14 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		case err == nil:
 		case errors.As(err, new(notInvited)):
 			uninvited[n.ServerID] = err.Error()
+		case !m.Configured(n.ServerID):
+			turned.add(n.NodeID, err)
 		default:
 			problems[n.NodeID] = fmt.Sprintf("%s is alive but cannot be taken in: %v", n.NodeID, err)
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
 		}
 	}
+	errs = turned.report(problems, errs)
 	if l != nil {
 		l.problems.Store(&problems)
 		m.turnedAway(l, uninvited)

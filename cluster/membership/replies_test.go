@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net"
 	"testing"
@@ -60,4 +61,33 @@ func TestForgedGossipNamesNoAddressForClients(t *testing.T) {
 		l, ok := leader.Leader()
 		return ok && l.ServerID == next.serverID() && leader.HTTPAddr(next.serverID()) == "localhost:7300"
 	})
+}
+
+// A record that a node cannot object to, because no incarnation is higher, or because the next one
+// would be refused.
+func TestANodeThatIsOverruledInGossipGetsItsRecordBack(t *testing.T) {
+	t.Parallel()
+	w := newTestCluster(t)
+	w.noProbes = true // a record is only replaced by an objection, or a later run
+	nodes := w.startTrio()
+	victim := other(nodes, w.leader())
+	at, err := net.ResolveUDPAddr("udp", victim.gossipAddr())
+	require.NoError(t, err)
+	for _, incarnation := range []uint32{math.MaxUint32, 1 << 30} {
+		epoch := victim.epoch.Load()
+		record := victim.meta()
+		record.Version = "forged"
+		for range 20 {
+			for _, to := range nodes {
+				forgeRun(t, to.gossipAddr(), record, at, fmt.Sprint(victim.serverID(), "@", epoch), incarnation)
+			}
+		}
+		eventually(t, "the node has taken a new name", func() bool { return victim.epoch.Load() > epoch })
+		for _, n := range nodes {
+			eventually(t, "all have its record", func() bool {
+				m, ok := n.pool.Load().Find(victim.serverID())
+				return ok && m.Version == "test" && m.Epoch == victim.epoch.Load()
+			})
+		}
+	}
 }

@@ -142,7 +142,7 @@ func (m *Membership) AllRun() uint32 {
 func (m *Membership) checkVersion(ctx context.Context, n gossip.Member) error {
 	a, err := m.ask(ctx, n.ServerID, n.ClusterAddr)
 	if err != nil {
-		return fmt.Errorf("ask it which versions it runs: %w", err)
+		return silent{fmt.Errorf("ask it which versions it runs: %w", err)}
 	}
 	if err := offerOf(a).runs.Check(m.cfg.ClusterVersion()); err != nil {
 		return fmt.Errorf("it cannot join: %w", err)

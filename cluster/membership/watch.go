@@ -19,7 +19,9 @@ func (m *Membership) watch(ctx context.Context) {
 	spread := m.recordState()
 	logged := map[raft.ServerID]bool{}
 	duplicates := map[string]string{}
+	var renamed time.Time
 	for {
+		m.objectAnew(ctx, &renamed)
 		m.fetchKeys(ctx)
 		m.logAlive(logged)
 		m.warnOfDuplicates(ctx, duplicates)

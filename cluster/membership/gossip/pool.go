@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -45,7 +44,11 @@ type Options struct {
 	// Changed is called after the set of live nodes or a record changed. It
 	// must not block and must not call the Pool.
 	Changed func()
-	Logger  *slog.Logger
+	// Overruled is called when somebody has said of this node what it may soon not be able to object
+	// to: the pool should be closed, and another one opened in a new epoch. It must not block and must
+	// not call the Pool.
+	Overruled func()
+	Logger    *slog.Logger
 	// Encryption may be the zero value: gossip is in plain text.
 	Encryption Encryption
 	// Tune may change memberlist's settings; nil keeps those for a LAN.
@@ -107,12 +110,11 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		live: make(map[string]Member), newcomers: newNewcomers(),
 		known: make(map[string]string), keysDiffer: make(map[string]bool),
 	}
-	logger := stdLogger(o.Logger)
-	t, err := listen(bind, int(port), logger)
+	t, err := listen(bind, int(port), o.Logger, claims{p.name, o.Overruled})
 	if err != nil {
 		return nil, fmt.Errorf("start gossip on %s: %w", o.Bind, err)
 	}
-	p.list, err = memberlist.Create(p.config(t, logger))
+	p.list, err = memberlist.Create(p.config(t))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start gossip on %s: %w", o.Bind, err), t.Shutdown())
 	}
@@ -122,7 +124,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return p, nil
 }
 
-func (p *Pool) config(t *transport, logger *log.Logger) *memberlist.Config {
+func (p *Pool) config(t *transport) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	// The start epoch in the name makes every run of a node a new one for
 	// gossip, so a restart under a new address never conflicts with the last.
@@ -133,7 +135,7 @@ func (p *Pool) config(t *transport, logger *log.Logger) *memberlist.Config {
 	c.EnableCompression = false // what is compressed is refused; see transport.go
 	c.TCPTimeout = joinTimeout
 	c.DeadNodeReclaimTime = 10 * time.Second
-	c.Logger = logger
+	c.Logger = stdLogger(p.o.Logger)
 	p.o.Encryption.apply(c)
 	d := (*delegate)(p)
 	c.Delegate, c.Events, c.Alive, c.Merge = d, d, d, d

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func open(t *testing.T, m Meta, change ...func(*Options)) *Pool {
 	o := Options{
 		Bind: "127.0.0.1:0", AdvertiseHost: "localhost", Meta: func() Meta { return m },
-		Admit: func(Meta) error { return nil }, Changed: func() {}, Logger: slog.New(slog.DiscardHandler),
+		Admit: func(Meta) error { return nil }, Changed: func() {}, Overruled: func() {}, Logger: slog.New(slog.DiscardHandler),
 		Tune: func(c *memberlist.Config) {
 			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond
 			c.GossipInterval, c.SuspicionMult = 20*time.Millisecond, 3

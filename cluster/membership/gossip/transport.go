@@ -3,15 +3,13 @@ package gossip
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/memberlist"
 
 	"tarry/internal/addrlimit"
@@ -48,10 +46,13 @@ const (
 	minEncrypted       = encryptionOverhead + 1 // memberlist panics if nothing is encrypted
 )
 
-// transport is memberlist's, but for connections.
+// transport is memberlist's, with checks of packets and connections.
 type transport struct {
 	*memberlist.NetTransport
 
+	said    claims
+	logger  *slog.Logger
+	packets chan *memberlist.Packet
 	streams chan net.Conn
 	stop    chan struct{}
 	once    sync.Once // memberlist shuts its transport down itself when it does not start
@@ -61,8 +62,8 @@ type transport struct {
 
 // listen opens the TCP and UDP ports, the same number for both. Port 0 takes a
 // free one.
-func listen(bind string, port int, logger *log.Logger) (*transport, error) {
-	c := memberlist.NetTransportConfig{BindAddrs: []string{bind}, BindPort: port, Logger: logger}
+func listen(bind string, port int, logger *slog.Logger, said claims) (*transport, error) {
+	c := memberlist.NetTransportConfig{BindAddrs: []string{bind}, BindPort: port, Logger: stdLogger(logger)}
 	inner, err := memberlist.NewNetTransport(&c)
 	for tries := 1; err != nil && port == 0 && tries < 10; tries++ { // the UDP port of that number may be taken
 		inner, err = memberlist.NewNetTransport(&c)
@@ -72,11 +73,15 @@ func listen(bind string, port int, logger *log.Logger) (*transport, error) {
 	}
 	t := &transport{
 		NetTransport: inner,
+		said:         said,
+		logger:       logger,
+		packets:      make(chan *memberlist.Packet),
 		streams:      make(chan net.Conn),
 		stop:         make(chan struct{}),
 		open:         addrlimit.New(maxStreams, maxAddrStreams),
 	}
 	t.stopped.Go(t.admit)
+	t.stopped.Go(t.filter)
 	return t, nil
 }
 
@@ -90,7 +95,7 @@ func (t *transport) admit() {
 				conn.Close()
 				continue
 			}
-			bounded := &stream{Conn: conn, closed: sync.OnceFunc(func() { share.Release(1) })}
+			bounded := &stream{Conn: conn, said: t.said, closed: sync.OnceFunc(func() { share.Release(1) })}
 			select {
 			case t.streams <- bounded:
 			case <-t.stop:
@@ -103,6 +108,29 @@ func (t *transport) admit() {
 	}
 }
 
+// filter hands packets to memberlist.
+func (t *transport) filter() {
+	for {
+		select {
+		case p := <-t.NetTransport.PacketCh():
+			if err := t.said.packet(p.Buf); err != nil {
+				t.logger.Debug("packet dropped", "from", p.From, "error", err)
+				continue
+			}
+			select {
+			case t.packets <- p:
+			case <-t.stop:
+				return
+			}
+		case <-t.stop:
+			return
+		}
+	}
+}
+
+// PacketCh implements memberlist.Transport.
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
+
 // StreamCh implements memberlist.Transport.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
@@ -113,12 +141,12 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	if err != nil {
 		return nil, err
 	}
-	return &stream{Conn: conn, closed: func() {}}, nil
+	return &stream{Conn: conn, said: t.said, closed: func() {}}, nil
 }
 
 // Shutdown implements memberlist.Transport.
 func (t *transport) Shutdown() error {
-	err := t.NetTransport.Shutdown() // its listeners may wait for admit, so they end first
+	err := t.NetTransport.Shutdown() // its listeners may wait for admit or filter, so they end first
 	t.once.Do(func() { close(t.stop) })
 	t.stopped.Wait()
 	return err
@@ -127,6 +155,7 @@ func (t *transport) Shutdown() error {
 // stream is a connection whose beginning is checked by its first Read.
 type stream struct {
 	net.Conn
+	said    claims
 	closed  func()
 	checked io.Reader // nil before the first Read
 	err     error
@@ -135,7 +164,7 @@ type stream struct {
 // Read is called by one goroutine at a time.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.checked == nil && s.err == nil {
-		s.checked, s.err = checkStream(s.Conn)
+		s.checked, s.err = checkStream(s.Conn, s.said)
 	}
 	if s.err != nil {
 		return 0, s.err
@@ -149,8 +178,8 @@ func (s *stream) Close() error {
 }
 
 // checkStream returns what r holds, or an error if it does not begin as an exchange
-// of this product does. It reads the announced sizes before memberlist does.
-func checkStream(r io.Reader) (io.Reader, error) {
+// of this product does, or has records that must not be believed.
+func checkStream(r io.Reader, said claims) (io.Reader, error) {
 	var kind [1]byte
 	if _, err := io.ReadFull(r, kind[:]); err != nil {
 		return nil, err
@@ -159,20 +188,11 @@ func checkStream(r io.Reader) (io.Reader, error) {
 	switch kind[0] {
 	case streamPing, streamAck, streamError:
 	case streamPushPull:
-		var header struct {
-			Nodes, UserStateLen int
-			Join                bool
+		records, err := said.exchange(r)
+		if err != nil {
+			return nil, err
 		}
-		tee := io.TeeReader(io.LimitReader(r, maxStreamHeader), read)
-		if err := codec.NewDecoder(tee, &codec.MsgpackHandle{}).Decode(&header); err != nil {
-			return nil, fmt.Errorf("the header of an exchange does not decode: %w", err)
-		}
-		if header.Nodes < 0 || header.Nodes > maxStreamNodes {
-			return nil, fmt.Errorf("an exchange announces %d nodes; the most is %d", header.Nodes, maxStreamNodes)
-		}
-		if header.UserStateLen != 0 {
-			return nil, errors.New("an exchange announces data beside the nodes; there is none")
-		}
+		read.Write(records.Bytes())
 	case streamEncrypted:
 		// What is encrypted is not checked: it comes from a node with a key.
 		var head [5]byte

@@ -23,7 +23,9 @@ var streamBeginnings = map[string]struct {
 	data, want string
 }{
 	"an exchange of no records": {pushPull("\x00", "\x00"), ""},
-	"an exchange of many":       {pushPull("\xcd\x04\x00", "\x00") + "records", ""},
+	"an exchange of many":       {pushPull("\xcd\x04\x00", "\x00") + strings.Repeat("\x80", 1024), ""},
+	"records that are none":     {pushPull("\x01", "\x00") + "records", "a record of an exchange does not decode"},
+	"the highest incarnation":   {pushPull("\x01", "\x00") + "\x82\xa4Name\xa1n\xabIncarnation\xce\xff\xff\xff\xff", "incarnation 4294967295"},
 	"a ping":                    {"\x00\x82", ""},
 	"an answer to a ping":       {"\x02\x82", ""},
 	"an error":                  {"\x0d\x81", ""},
@@ -47,7 +49,7 @@ var streamBeginnings = map[string]struct {
 func TestTheFirstMessageOfAConnectionIsChecked(t *testing.T) {
 	for name, c := range streamBeginnings {
 		t.Run(name, func(t *testing.T) {
-			r, err := checkStream(strings.NewReader(c.data))
+			r, err := checkStream(strings.NewReader(c.data), claims{overruled: func() {}})
 			if c.want != "" {
 				require.ErrorContains(t, err, c.want)
 				return
@@ -61,7 +63,7 @@ func TestTheFirstMessageOfAConnectionIsChecked(t *testing.T) {
 }
 
 func TestTheBytesOfAConnectionAreBounded(t *testing.T) {
-	r, err := checkStream(strings.NewReader(pushPull("\x01", "\x00") + strings.Repeat("x", 2*maxStreamBytes)))
+	r, err := checkStream(strings.NewReader(pushPull("\x00", "\x00")+strings.Repeat("x", 2*maxStreamBytes)), claims{overruled: func() {}})
 	require.NoError(t, err)
 	n, err := io.Copy(io.Discard, r)
 	require.NoError(t, err)
@@ -73,7 +75,7 @@ func FuzzStreamBeginning(f *testing.F) {
 		f.Add([]byte(c.data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, err := checkStream(bytes.NewReader(data)); err == nil {
+		if r, err := checkStream(bytes.NewReader(data), claims{overruled: func() {}}); err == nil {
 			b, err := io.ReadAll(r)
 			require.NoError(t, err)
 			require.True(t, bytes.HasPrefix(data, b))
@@ -123,7 +125,7 @@ func TestTheReplyToAPingIsRead(t *testing.T) {
 	conn := dialGossip(t, p, "127.0.0.1")
 	_, err := io.WriteString(conn, "\x00\x81\xa5SeqNo\x07")
 	require.NoError(t, err)
-	r, err := checkStream(conn)
+	r, err := checkStream(conn, claims{overruled: func() {}})
 	require.NoError(t, err)
 	answer, err := io.ReadAll(r)
 	require.NoError(t, err)
