@@ -36,18 +36,20 @@ type ImportedJob struct {
 	Body
 }
 
-// ImportBatch adds up to 1000 jobs as they were elsewhere, in one request, with one result
+// ImportBatch adds jobs as they were elsewhere, up to 1000 in one request, with one result
 // each, in order. Existing is set for a job whose id is taken by a job of the same topic with
 // the same body, which stays as it is; so the call is safe to repeat if all jobs have ids.
-// After an error, which is about the whole request, no result is known. It needs the verbs
-// add and manage on the topics, and cluster version 2.
+// Errors are as in AddBatch. It needs the verbs add and manage on the topics, and cluster
+// version 2.
 func (c *Client) ImportBatch(ctx context.Context, jobs []ImportedJob) ([]AddResult, error) {
 	repeat := true
 	for i := range jobs {
 		repeat = repeat && jobs[i].ID != ""
 	}
-	in := struct {
-		Jobs []ImportedJob `json:"jobs"`
-	}{jobs}
-	return c.askAdds(ctx, request{path: "/v1/import", in: in, repeat: repeat}, len(jobs))
+	return inParts(jobs, func(part []ImportedJob) ([]AddResult, error) {
+		in := struct {
+			Jobs []ImportedJob `json:"jobs"`
+		}{part}
+		return c.askAdds(ctx, request{path: "/v1/import", in: in, repeat: repeat}, len(part))
+	}, func(r *AddResult) *error { return &r.Err })
 }

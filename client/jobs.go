@@ -16,13 +16,17 @@ func (c *Client) Add(ctx context.Context, a Add) (Added, error) {
 	return ask[Added](ctx, c, request{method: http.MethodPost, path: "/v1/jobs", in: a.wire(), repeat: true})
 }
 
-// AddBatch adds up to 1000 jobs in one request, with one result each, in order. After an
-// error, which is about the whole request, no result is known.
+// AddBatch adds jobs, up to 1000 in one request, with one result each, in order. The second
+// error is that of the first request: no result is known. When a later request fails, its jobs
+// have its error, and those after it are not sent and have CodeNotApplied. So it is with the
+// other batches.
 func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) {
-	in := struct {
-		Jobs []wireAdd `json:"jobs"`
-	}{wires(jobs)}
-	return c.askAdds(ctx, request{path: "/v1/jobs/batch", in: in, repeat: true}, len(jobs))
+	return inParts(jobs, func(part []Add) ([]AddResult, error) {
+		in := struct {
+			Jobs []wireAdd `json:"jobs"`
+		}{wires(part)}
+		return c.askAdds(ctx, request{path: "/v1/jobs/batch", in: in, repeat: true}, len(part))
+	}, func(r *AddResult) *error { return &r.Err })
 }
 
 // askAdds makes a POST with a result for each of n jobs.
@@ -338,9 +342,9 @@ func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 	return find[Job](ctx, c, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true, most: maxJobReply})
 }
 
-// GetBatch returns up to 1000 jobs by their ids, with one result each, in order, and with
-// their bodies if bodies is set. It asks again for jobs for which a reply has no room, so the
-// jobs need not be of one state, and may have up to 1000 bodies together.
+// GetBatch returns jobs by their ids, with one result each, in order, and with their bodies
+// if bodies is set. It asks again for jobs for which a request or a reply has no room, so the
+// jobs need not be of one state.
 func (c *Client) GetBatch(ctx context.Context, ids []string, bodies bool) ([]GetResult, error) {
 	path := "/v1/get"
 	if !bodies {
@@ -350,7 +354,7 @@ func (c *Client) GetBatch(ctx context.Context, ids []string, bodies bool) ([]Get
 	for {
 		in := struct {
 			IDs []string `json:"ids"`
-		}{ids[len(list):]}
+		}{ids[len(list):min(len(list)+maxItems, len(ids))]}
 		out, err := ask[results[Job]](ctx, c, request{method: http.MethodPost, path: path, in: in, repeat: true, reads: true, most: maxPageReply})
 		if err == nil {
 			err = out.check(len(in.IDs))

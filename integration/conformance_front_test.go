@@ -40,7 +40,7 @@ type front struct {
 type frontFault struct {
 	Method, Path  string
 	At            string // the address of the one door that does so; empty: all do
-	Count         int
+	After, Count  int    // the first After are let through
 	drop, hold    bool
 	Status        int
 	Code, Outcome string
@@ -171,6 +171,10 @@ func (f *front) arrived(d *door, r *http.Request) *frontFault {
 	f.seen = append(f.seen, frontRequest{r.Method, p, d.addr})
 	for _, fault := range f.faults {
 		if fault.Count > 0 && fault.Method == r.Method && covers(fault.Path, p) && (fault.At == "" || fault.At == d.addr) {
+			if fault.After > 0 {
+				fault.After--
+				return nil
+			}
 			fault.Count--
 			return fault
 		}

@@ -48,13 +48,24 @@ func fill(v any, vars object) (any, error) {
 		}
 		return out, nil
 	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			filled, err := fill(item, vars)
-			if err != nil {
-				return nil, err
+		out := []any{}
+		for _, item := range v {
+			items, of := 1, vars
+			if o, ok := item.(object); ok && o["=times"] != nil {
+				times := o["=times"].([]any)
+				items, item = int(times[0].(float64)), times[1]
+				of = maps.Clone(vars)
 			}
-			out[i] = filled
+			for n := range items {
+				if items > 1 {
+					of["n"] = float64(n + 1)
+				}
+				filled, err := fill(item, of)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, filled)
+			}
 		}
 		return out, nil
 	}
@@ -264,6 +275,9 @@ func TestConformanceFillsInWhatWasSaved(t *testing.T) {
 	got, err := fill(object{"id": "$run-1", "jobs": []any{"$n"}, "text": "costs 5 $"}, object{"run": "r", "n": 7.0})
 	require.NoError(t, err)
 	require.Equal(t, object{"id": "r-1", "jobs": []any{7.0}, "text": "costs 5 $"}, got)
+	got, err = fill([]any{0.0, object{"=times": []any{2.0, "$run-$n"}}, "$n"}, object{"run": "r", "n": 7.0})
+	require.NoError(t, err)
+	require.Equal(t, []any{0.0, "r-1", "r-2", 7.0}, got)
 	_, err = fill("a $missing", object{})
 	require.Error(t, err)
 	_, err = fill([]any{"$missing"}, object{})

@@ -639,13 +639,16 @@ export class Client {
   constructor(addresses: string[], options?: ClientOptions);
 
   add(job: AddJob, options?: CallOptions): Promise<Added>;
-  /** Adds up to 1000 jobs in one request; each result is what was added, or the error. */
+  /**
+   * Adds jobs, up to 1000 in one request; each result is what was added, or the error. When a request fails after the
+   * first, its jobs have its error, and those after it are not sent and have `not_applied`. So it is with the other batches.
+   */
   addBatch(jobs: AddJob[], options?: CallOptions): Promise<(Added | TarryError)[]>;
   /** Adds all of the jobs, or none. */
   addAll(jobs: AddJob[], options?: CallOptions): Promise<Added[]>;
   get<B = Body>(id: string, options?: CallOptions): Promise<Job<B>>;
   /**
-   * Up to 1000 jobs by their ids; each result is the job, or the error. With `body: false` without their bodies.
+   * Jobs by their ids; each result is the job, or the error. With `body: false` without their bodies.
    * It asks again for jobs for which a response has no room.
    */
   getBatch<B = Body>(ids: string[], options?: { body?: boolean } & CallOptions): Promise<(Job<B> | TarryError)[]>;
@@ -676,13 +679,13 @@ export class Client {
   stream<B = Body>(request: StreamRequest, options?: StreamOptions): AsyncIterableIterator<ReservedJob<B>>;
   /** Ends a job that was worked on. Give the reserved job: without its token this ends anybody's reservation. */
   finish(ref: Ref, options?: CallOptions): Promise<void>;
-  /** Finishes up to 1000 jobs in one request; each result is null, or the error. */
+  /** Finishes jobs, up to 1000 in one request; each result is null, or the error. */
   finishBatch(refs: Ref[], options?: CallOptions): Promise<(TarryError | null)[]>;
-  /** Deletes up to 1000 jobs in one request, each as delete does; each result is null, or the error. */
+  /** Deletes jobs as delete does, up to 1000 in one request; each result is null, or the error. */
   deleteBatch(refs: Ref[], options?: CallOptions): Promise<(TarryError | null)[]>;
-  /** Makes up to 1000 dead or delayed jobs ready in one request. */
+  /** Makes dead or delayed jobs ready, up to 1000 in one request. */
   kickBatch(ids: string[], options?: CallOptions): Promise<(Changed | TarryError)[]>;
-  /** Changes up to 1000 jobs in one request, each as update does. */
+  /** Changes jobs as update does, up to 1000 in one request. */
   updateBatch(updates: ({ id: string } & UpdateJob)[], options?: CallOptions): Promise<(Changed | TarryError)[]>;
   /**
    * Finishes up to 1000 jobs and then reserves others, in one step: one call and one commit a job while there is work.

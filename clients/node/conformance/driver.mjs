@@ -30,7 +30,8 @@ function toClient(value, name) {
 
 function fromClient(value, name) {
   if (value instanceof TarryError) {
-    return { code: value.code, outcome: value.outcome };
+    const { code, outcome, message, field } = value;
+    return { code, outcome, message, field };
   }
   if (Array.isArray(value)) {
     return value.map((element) => fromClient(element));

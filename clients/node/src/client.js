@@ -10,6 +10,9 @@ import { fromWire, path, query, toWire } from "./wire.js";
 // The longest wait that is asked for in one request: the fetch of Node gives up after 300 s of silence.
 const maxWait = 240;
 
+// How many items a node takes in one request.
+const maxBatch = 1000;
+
 // A rest of a wait that is not worth another request, in ms.
 const shortWait = 50;
 
@@ -38,8 +41,7 @@ export class Client {
   }
 
   async addBatch(jobs, options) {
-    const request = { method: "POST", path: "/v1/jobs/batch", body: { jobs: jobs.map(wireAdd) }, repeat: true };
-    return this.#batch(request, jobs.length, gives.added, options);
+    return this.#parts({ method: "POST", path: "/v1/jobs/batch", repeat: true }, jobs.map(wireAdd), gives.added, options);
   }
 
   async addAll(jobs, options) {
@@ -55,7 +57,7 @@ export class Client {
   async getBatch(ids, { body = true, ...options } = {}) {
     const results = [];
     do {
-      const left = ids.slice(results.length);
+      const left = ids.slice(results.length, results.length + maxBatch);
       const request = { method: "POST", path: "/v1/get" + query({ body: body ? undefined : "false" }), body: { ids: left }, reads: true };
       const page = await this.#batch(request, left.length, gives.job, options);
       const full = page.findIndex((result, n) => n > 0 && result.code === "reply_full");
@@ -164,23 +166,19 @@ export class Client {
   }
 
   async finishBatch(refs, options) {
-    const request = { method: "POST", path: "/v1/finish", body: { jobs: refs.map(refOf) }, repeat: true };
-    return failures(await this.#batch(request, refs.length, gives.changed, options));
+    return failures(await this.#parts({ method: "POST", path: "/v1/finish", repeat: true }, refs.map(refOf), gives.changed, options));
   }
 
   async deleteBatch(refs, options) {
-    const request = { method: "POST", path: "/v1/delete", body: { jobs: refs.map(refOf) }, repeat: true };
-    return failures(await this.#batch(request, refs.length, gives.changed, options));
+    return failures(await this.#parts({ method: "POST", path: "/v1/delete", repeat: true }, refs.map(refOf), gives.changed, options));
   }
 
   async kickBatch(ids, options) {
-    const request = { method: "POST", path: "/v1/kick", body: { jobs: ids.map((id) => ({ id })) } };
-    return this.#batch(request, ids.length, gives.changed, options);
+    return this.#parts({ method: "POST", path: "/v1/kick" }, ids.map((id) => ({ id })), gives.changed, options);
   }
 
   async updateBatch(updates, options) {
-    const request = { method: "POST", path: "/v1/update", body: { jobs: updates.map(toWire) } };
-    return this.#batch(request, updates.length, gives.changed, options);
+    return this.#parts({ method: "POST", path: "/v1/update" }, updates.map(toWire), gives.changed, options);
   }
 
   async finishThen(ref, jobs, options) {
@@ -496,6 +494,38 @@ export class Client {
     return outcomes(reply.results, mayBeDone);
   }
 
+  /**
+   * A batch in requests of as many items as a node takes; the result of each item, or its error. When a request
+   * fails after the first, its items have its error, and the rest is not sent.
+   */
+  async #parts(request, items, shape, { deadline, ...options } = {}) {
+    const end = now() + (deadline ?? Infinity) * 1000;
+    const results = [];
+    let failure;
+    do {
+      const first = results.length;
+      const jobs = items.slice(first, first + maxBatch);
+      if (failure) {
+        const cause = failure;
+        results.push(...jobs.map(() => notApplied(`it was not sent, because an earlier part of the batch failed: ${cause.message}`, cause)));
+        continue;
+      }
+      try {
+        const limits = { ...options, deadline: deadline && (end - now()) / 1000 };
+        const part = await this.#batch({ ...request, body: { jobs } }, jobs.length, shape, limits);
+        part.forEach((result) => result instanceof TarryError && nameItem(result, first));
+        results.push(...part);
+      } catch (error) {
+        if (first === 0) {
+          throw error;
+        }
+        failure = nameItem(error, first);
+        results.push(...jobs.map(() => failure));
+      }
+    } while (results.length < items.length);
+    return results;
+  }
+
   async #sweep(topic, verb, fields, shape, options) {
     const body = toWire(fields);
     return this.#call({ method: "POST", path: path`/v1/topics/${topic}/${verb}`, body, gives: shape, work: sweepTime }, options);
@@ -535,6 +565,14 @@ function outcomes(results, mayBeDone) {
     }
     return error;
   });
+}
+
+/** Makes the error in a part of a batch name the item of the batch; first is that of the part. */
+function nameItem(error, first) {
+  const named = (text) => text?.replace(/^jobs\[(\d+)\]/, (_, n) => `jobs[${first + Number(n)}]`);
+  error.field = named(error.field);
+  error.message = named(error.message);
+  return error;
 }
 
 /** The error of each finish; null: the job is finished, perhaps by an earlier attempt. */

@@ -23,6 +23,8 @@ final class Client
     use TokenCalls;
     use ClusterCalls;
 
+    /** How many items a node takes in one request. */
+    private const MAX_BATCH = 1000;
     /** The longest wait that a node takes in one request. */
     private const MAX_WAIT = 300.0;
     /** A rest of a wait that is not worth another request. */
@@ -94,18 +96,60 @@ final class Client
     }
 
     /**
-     * Adds up to 1000 jobs in one request.
+     * Adds jobs, up to 1000 in one request. When a request fails after the first, its jobs have its error, and
+     * those after it are not sent and have not_applied. So it is with the other batches.
      *
      * @param list<NewJob> $jobs
      * @return list<Added|TarryException> one for each job, in order
      */
     public function addBatch(array $jobs): array
     {
-        $reply = $this->post('/v1/jobs/batch', ['jobs' => self::requests($jobs)], true, Shape::batch(count($jobs), Shape::ADDED));
-        return array_map(
-            static fn (array $r): Added|TarryException => $r['success'] ? Added::fromReply($r) : TarryException::fromReply($r, 200),
-            $reply['results'],
-        );
+        return $this->batch('/v1/jobs/batch', self::requests($jobs), true, Shape::ADDED, self::results(Added::fromReply(...)));
+    }
+
+    /**
+     * Makes a batch in requests of as many items as a node takes.
+     *
+     * @param list<mixed> $jobs
+     * @param array<string, mixed> $shape of a result
+     * @param \Closure(list<array<string, mixed>>): list<mixed> $read
+     * @return list<mixed>
+     */
+    private function batch(string $path, array $jobs, bool $repeat, array $shape, \Closure $read): array
+    {
+        $results = [];
+        $failure = null;
+        foreach ($jobs === [] ? [[]] : array_chunk($jobs, self::MAX_BATCH) as $part) {
+            $first = count($results);
+            $made = array_fill(0, count($part), $failure);
+            if ($failure === null) {
+                try {
+                    $reply = $this->post($path, ['jobs' => $part], $repeat, Shape::batch(count($part), $shape));
+                    $made = array_map(static fn (mixed $r): mixed => $r instanceof TarryException ? $r->ofPart($first) : $r, $read($reply['results']));
+                } catch (TarryException $e) {
+                    if ($first === 0) {
+                        throw $e;
+                    }
+                    $made = array_fill(0, count($part), $e->ofPart($first));
+                    $text = "it was not sent, because an earlier part of the batch failed: {$e->getMessage()}";
+                    $failure = new TarryException(ErrorCode::NOT_APPLIED, $text, previous: $e);
+                }
+            }
+            array_push($results, ...$made);
+        }
+        return $results;
+    }
+
+    /**
+     * Reads results: each what $read makes of it, or an error.
+     *
+     * @param \Closure(array<string, mixed>): mixed $read
+     * @return \Closure(list<array<string, mixed>>): list<mixed>
+     */
+    private static function results(\Closure $read): \Closure
+    {
+        $one = static fn (array $r): mixed => $r['success'] ? $read($r) : TarryException::fromReply($r, 200);
+        return static fn (array $results): array => array_map($one, $results);
     }
 
     /**
@@ -265,19 +309,18 @@ final class Client
     }
 
     /**
-     * Finishes up to 1000 jobs in one request.
+     * Finishes jobs, up to 1000 in one request.
      *
      * @param list<ReservedJob> $jobs
      * @return list<TarryException|null> null for each one that is finished
      */
     public function finishBatch(array $jobs): array
     {
-        $reply = $this->post('/v1/finish', ['jobs' => self::references($jobs)], true, Shape::batch(count($jobs), Shape::CHANGED));
-        return $this->finished($reply['results']);
+        return $this->batch('/v1/finish', self::references($jobs), true, Shape::CHANGED, $this->finished(...));
     }
 
     /**
-     * Deletes up to 1000 jobs in one request.
+     * Deletes jobs, up to 1000 in one request.
      *
      * @param list<ReservedJob|string> $jobs a reserved job only while its reservation lasts
      * @return list<TarryException|null> null for each one that is deleted
@@ -285,43 +328,31 @@ final class Client
     public function deleteBatch(array $jobs): array
     {
         $refs = array_map(static fn (ReservedJob|string $j): array => is_string($j) ? ['id' => $j] : ['id' => $j->id, 'token' => $j->token], $jobs);
-        $reply = $this->post('/v1/delete', ['jobs' => $refs], true, Shape::batch(count($jobs), Shape::CHANGED));
-        return $this->finished($reply['results']);
+        return $this->batch('/v1/delete', $refs, true, Shape::CHANGED, $this->finished(...));
     }
 
     /**
-     * Makes up to 1000 dead or delayed jobs ready in one request.
+     * Makes dead or delayed jobs ready, up to 1000 in one request.
      *
      * @param list<string> $ids
      * @return list<Changed|TarryException> one for each id, in order
      */
     public function kickBatch(array $ids): array
     {
-        return $this->changeBatch('/v1/kick', array_map(static fn (string $id): array => ['id' => $id], $ids));
+        $refs = array_map(static fn (string $id): array => ['id' => $id], $ids);
+        return $this->batch('/v1/kick', $refs, false, Shape::CHANGED, self::results(Changed::fromReply(...)));
     }
 
     /**
-     * Changes up to 1000 jobs in one request.
+     * Changes jobs, up to 1000 in one request.
      *
      * @param list<array<string, mixed>> $updates each has an 'id' and the changes of update()
      * @return list<Changed|TarryException> one for each, in order
      */
     public function updateBatch(array $updates): array
     {
-        return $this->changeBatch('/v1/update', array_map(Json::members(...), $updates));
-    }
-
-    /**
-     * @param list<mixed> $jobs
-     * @return list<Changed|TarryException>
-     */
-    private function changeBatch(string $path, array $jobs): array
-    {
-        $reply = $this->post($path, ['jobs' => $jobs], false, Shape::batch(count($jobs), Shape::CHANGED));
-        return array_map(
-            static fn (array $r): Changed|TarryException => $r['success'] ? Changed::fromReply($r) : TarryException::fromReply($r, 200),
-            $reply['results'],
-        );
+        $jobs = array_map(Json::members(...), $updates);
+        return $this->batch('/v1/update', $jobs, false, Shape::CHANGED, self::results(Changed::fromReply(...)));
     }
 
     /**
@@ -417,7 +448,7 @@ final class Client
     }
 
     /**
-     * Up to 1000 jobs by their ids. It asks again for jobs for which a reply has no room.
+     * Jobs by their ids. It asks again for jobs for which a reply has no room.
      *
      * @param list<string> $ids
      * @param bool $bodies false: without the bodies of the jobs
@@ -428,7 +459,7 @@ final class Client
         $path = '/v1/get' . self::query(['body' => $bodies ? null : 'false']);
         $jobs = [];
         do {
-            $left = array_slice($ids, count($jobs));
+            $left = array_slice($ids, count($jobs), self::MAX_BATCH);
             $gives = Shape::batch(count($left), Shape::JOB);
             $reply = $this->call(new Request('POST', $path, ['ids' => $left], true, reads: true, gives: $gives));
             foreach ($reply['results'] as $n => $r) {

@@ -60,6 +60,22 @@ final class TarryException extends \RuntimeException
     }
 
     /**
+     * The same failure, of the part of a batch that begins with the item $first: it names the item of the batch.
+     *
+     * @internal
+     */
+    public function ofPart(int $first): self
+    {
+        $named = static fn (string $text): string => (string) preg_replace_callback(
+            '/^jobs\[(\d+)\]/',
+            static fn (array $found): string => 'jobs[' . ($first + (int) $found[1]) . ']',
+            $text,
+        );
+        $field = $this->field === null ? null : $named($this->field);
+        return new self($this->errorCode, $named($this->getMessage()), $this->unknown, $field, $this->status, $this->retryAfter, $this->getPrevious());
+    }
+
+    /**
      * @internal
      * @param array<string, mixed> $reply
      */

@@ -28,7 +28,7 @@ REPLACEMENTS = [
     (r"\bIterator\b", "AsyncIterator"),
     (r"    def (?!__init__|within|stream|close)([a-z_]+\()", r"    async def \1"),
     (r"self\._pool\.run\(", "await self._pool.run("),
-    (r"(return|=) self\.(_call|_reserve|topics_page)\(", r"\1 await self.\2("),
+    (r"(return|=) self\.(_call|_batch|_reserve|topics_page)\(", r"\1 await self.\2("),
     (r"time\.sleep\(", "await asyncio.sleep("),
     (r"async async", "async"),
 ]

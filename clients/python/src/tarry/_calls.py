@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,6 +56,10 @@ from .types import (
 
 T = TypeVar("T")
 
+X = TypeVar("X")
+
+MAX_BATCH = 1000
+"""How many items a node takes in one request."""
 MAX_WAIT = 300.0
 """The longest wait that a node takes in one request, in seconds."""
 SWEEP_TIME = 30.0
@@ -192,6 +197,34 @@ def _results(n: int, reply: JSON, name: str = "results") -> List[JSON]:
     if len(results) != n:
         raise NotUnderstood(f"{name} has {len(results)} elements for {n} items")
     return results
+
+
+def parts(items: Iterable[X]) -> List[List[X]]:
+    """A batch in parts that a node takes. An empty one is one part, for the node to refuse."""
+    found = list(items)
+    return [found[n : n + MAX_BATCH] for n in range(0, len(found), MAX_BATCH)] or [found]
+
+
+def part_size(request: Request[Any]) -> int:
+    assert request.body is not None
+    return len(request.body["jobs"])
+
+
+def of_part(first: int, failure: TarryError) -> TarryError:
+    """A failure in the part of a batch that begins with the item ``first``: it names the item of the batch."""
+
+    def named(text: str) -> str:
+        return re.sub(r"^jobs\[(\d+)\]", lambda found: f"jobs[{first + int(found[1])}]", text)
+
+    failure.field = failure.field and named(failure.field)
+    failure.message = named(failure.message)
+    failure.args = (failure.message,)
+    return failure
+
+
+def unsent(cause: TarryError) -> TarryError:
+    """The failure of an item in a part that follows one that failed."""
+    return error("not_applied", f"it was not sent, because an earlier part of the batch failed: {cause.message}")
 
 
 def _finished(n: int, reply: JSON, name: str, earlier: bool) -> List[Optional[TarryError]]:

@@ -116,6 +116,27 @@ class AsyncClient:
         steps = attempts(request, self._nodes, self._timeout, self._patience, self._deadline)
         return await self._pool.run(steps)
 
+    async def _batch(self, requests: Sequence[Request[List[Any]]]) -> List[Any]:
+        """Make the requests of a batch that is cut into parts. When one fails, its items have its failure and the rest
+        is not sent; when it is the first, the batch fails."""
+        results: List[Any] = []
+        failure: Optional[TarryError] = None
+        for request in requests:
+            first = len(results)
+            if failure is not None:
+                results += [_calls.unsent(failure)] * _calls.part_size(request)
+                continue
+            try:
+                part = await self._call(request)
+            except TarryError as e:
+                if first == 0:
+                    raise
+                failure = _calls.of_part(first, e)
+                results += [failure] * _calls.part_size(request)
+                continue
+            results += [_calls.of_part(first, item) if isinstance(item, TarryError) else item for item in part]
+        return results
+
     # Producing.
 
     async def add(
@@ -153,8 +174,12 @@ class AsyncClient:
         )  # fmt: skip
 
     async def add_batch(self, jobs: Iterable[NewJob]) -> List[Union[Added, TarryError]]:
-        """Add up to 1000 jobs in one request. The result has an Added or an error for each."""
-        return await self._call(_calls.add_batch(jobs))
+        """Add jobs, up to 1000 in one request. The result has an Added or an error for each.
+
+        When a request fails after the first, its jobs have its error, and those after it are not sent and have NotApplied.
+        So it is with the other batches.
+        """
+        return await self._batch([_calls.add_batch(part) for part in _calls.parts(jobs)])
 
     async def add_all(self, jobs: Iterable[NewJob]) -> List[Added]:
         """Add up to 1000 jobs, all of them or none."""
@@ -283,21 +308,21 @@ class AsyncClient:
         return await self._call(_calls.finish(job))
 
     async def finish_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
-        """Finish up to 1000 jobs in one request. The result has None or an error for each."""
-        return await self._call(_calls.finish_batch(jobs))
+        """Finish jobs, up to 1000 in one request. The result has None or an error for each."""
+        return await self._batch([_calls.finish_batch(part) for part in _calls.parts(jobs)])
 
     async def delete_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
-        """Delete up to 1000 jobs in one request, each as ``delete`` does. The result has None or an error for each."""
-        return await self._call(_calls.delete_batch(jobs))
+        """Delete jobs as ``delete`` does, up to 1000 in one request. The result has None or an error for each."""
+        return await self._batch([_calls.delete_batch(part) for part in _calls.parts(jobs)])
 
     async def kick_batch(self, ids: Iterable[str]) -> List[Union[Changed, TarryError]]:
-        """Make up to 1000 dead or delayed jobs ready in one request."""
-        return await self._call(_calls.kick_batch(ids))
+        """Make dead or delayed jobs ready, up to 1000 in one request."""
+        return await self._batch([_calls.kick_batch(part) for part in _calls.parts(ids)])
 
     async def update_batch(self, updates: Mapping[str, Mapping[str, Any]]) -> List[Union[Changed, TarryError]]:
-        """Change up to 1000 jobs in one request. ``updates`` has the arguments of ``update`` by the id of each job,
+        """Change jobs, up to 1000 in one request. ``updates`` has the arguments of ``update`` by the id of each job,
         such as ``{"a": {"priority": 5}, "b": {"delay": 60}}``."""
-        return await self._call(_calls.update_batch(updates))
+        return await self._batch([_calls.update_batch(dict(part)) for part in _calls.parts(updates.items())])
 
     async def finish_then(self, job: JobLike, then: Iterable[NewJob]) -> List[Added]:
         """Finish a job and add others in the same step: all of it happens or nothing."""
@@ -337,11 +362,11 @@ class AsyncClient:
         return await self._call(_calls.get(id))
 
     async def get_batch(self, ids: Sequence[str], *, body: bool = True) -> List[Union[Job, TarryError]]:
-        """Up to 1000 jobs by their ids, without their bodies if ``body`` is False. The result has a Job or an
+        """Jobs by their ids, without their bodies if ``body`` is False. The result has a Job or an
         error for each, in order. It asks again for jobs for which a reply has no room."""
-        results = await self._call(_calls.get_batch(ids, body))
+        results = await self._call(_calls.get_batch(ids[: _calls.MAX_BATCH], body))
         while len(results) < len(ids):
-            more = await self._call(_calls.get_batch(ids[len(results) :], body))
+            more = await self._call(_calls.get_batch(ids[len(results) : len(results) + _calls.MAX_BATCH], body))
             results.extend(more)
         return results
 

@@ -115,6 +115,27 @@ class Client:
         steps = attempts(request, self._nodes, self._timeout, self._patience, self._deadline)
         return self._pool.run(steps, cancel)
 
+    def _batch(self, requests: Sequence[Request[List[Any]]]) -> List[Any]:
+        """Make the requests of a batch that is cut into parts. When one fails, its items have its failure and the rest
+        is not sent; when it is the first, the batch fails."""
+        results: List[Any] = []
+        failure: Optional[TarryError] = None
+        for request in requests:
+            first = len(results)
+            if failure is not None:
+                results += [_calls.unsent(failure)] * _calls.part_size(request)
+                continue
+            try:
+                part = self._call(request)
+            except TarryError as e:
+                if first == 0:
+                    raise
+                failure = _calls.of_part(first, e)
+                results += [failure] * _calls.part_size(request)
+                continue
+            results += [_calls.of_part(first, item) if isinstance(item, TarryError) else item for item in part]
+        return results
+
     # Producing.
 
     def add(
@@ -152,8 +173,12 @@ class Client:
         )  # fmt: skip
 
     def add_batch(self, jobs: Iterable[NewJob]) -> List[Union[Added, TarryError]]:
-        """Add up to 1000 jobs in one request. The result has an Added or an error for each."""
-        return self._call(_calls.add_batch(jobs))
+        """Add jobs, up to 1000 in one request. The result has an Added or an error for each.
+
+        When a request fails after the first, its jobs have its error, and those after it are not sent and have NotApplied.
+        So it is with the other batches.
+        """
+        return self._batch([_calls.add_batch(part) for part in _calls.parts(jobs)])
 
     def add_all(self, jobs: Iterable[NewJob]) -> List[Added]:
         """Add up to 1000 jobs, all of them or none."""
@@ -283,21 +308,21 @@ class Client:
         return self._call(_calls.finish(job))
 
     def finish_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
-        """Finish up to 1000 jobs in one request. The result has None or an error for each."""
-        return self._call(_calls.finish_batch(jobs))
+        """Finish jobs, up to 1000 in one request. The result has None or an error for each."""
+        return self._batch([_calls.finish_batch(part) for part in _calls.parts(jobs)])
 
     def delete_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
-        """Delete up to 1000 jobs in one request, each as ``delete`` does. The result has None or an error for each."""
-        return self._call(_calls.delete_batch(jobs))
+        """Delete jobs as ``delete`` does, up to 1000 in one request. The result has None or an error for each."""
+        return self._batch([_calls.delete_batch(part) for part in _calls.parts(jobs)])
 
     def kick_batch(self, ids: Iterable[str]) -> List[Union[Changed, TarryError]]:
-        """Make up to 1000 dead or delayed jobs ready in one request."""
-        return self._call(_calls.kick_batch(ids))
+        """Make dead or delayed jobs ready, up to 1000 in one request."""
+        return self._batch([_calls.kick_batch(part) for part in _calls.parts(ids)])
 
     def update_batch(self, updates: Mapping[str, Mapping[str, Any]]) -> List[Union[Changed, TarryError]]:
-        """Change up to 1000 jobs in one request. ``updates`` has the arguments of ``update`` by the id of each job,
+        """Change jobs, up to 1000 in one request. ``updates`` has the arguments of ``update`` by the id of each job,
         such as ``{"a": {"priority": 5}, "b": {"delay": 60}}``."""
-        return self._call(_calls.update_batch(updates))
+        return self._batch([_calls.update_batch(dict(part)) for part in _calls.parts(updates.items())])
 
     def finish_then(self, job: JobLike, then: Iterable[NewJob]) -> List[Added]:
         """Finish a job and add others in the same step: all of it happens or nothing."""
@@ -337,11 +362,11 @@ class Client:
         return self._call(_calls.get(id))
 
     def get_batch(self, ids: Sequence[str], *, body: bool = True) -> List[Union[Job, TarryError]]:
-        """Up to 1000 jobs by their ids, without their bodies if ``body`` is False. The result has a Job or an
+        """Jobs by their ids, without their bodies if ``body`` is False. The result has a Job or an
         error for each, in order. It asks again for jobs for which a reply has no room."""
-        results = self._call(_calls.get_batch(ids, body))
+        results = self._call(_calls.get_batch(ids[: _calls.MAX_BATCH], body))
         while len(results) < len(ids):
-            more = self._call(_calls.get_batch(ids[len(results) :], body))
+            more = self._call(_calls.get_batch(ids[len(results) : len(results) + _calls.MAX_BATCH], body))
             results.extend(more)
         return results
 
