@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,7 +22,7 @@ type readmeProgram struct {
 	headings      string // of its section; of two blocks in one program both, separated by +
 	before, after string
 	until         string // a line that it prints; then SIGTERM must end it well
-	finished      uint64 // of the topic mail; then it is ended in whatever way
+	finished      uint64 // of the topic demo; then it is ended in whatever way
 }
 
 // readmeClient is the README of a client, and how to run what it shows.
@@ -49,7 +48,7 @@ func readmeClients(root string) []readmeClient {
 		{"go", "client/README.md", "main.go", goFrame, func(file string) string {
 			return fmt.Sprintf("out=$PWD/program && (cd '%s' && go build -o $out '%s') && exec ./program", root, file)
 		}, []readmeProgram{
-			{headings: "Adding jobs+Working on jobs", after: "\ncheck(err)\n_, _ = added, deleted", until: `sent {"to":"bob"}`},
+			{headings: "Adding jobs+Working on jobs", after: "\ncheck(err)\n_, _ = added, deleted", until: "sent hello"},
 			{
 				headings: "TLS", after: "\ncheck(err)\n_, err = c.Stats(ctx)\ncheck(err)",
 				before: "pem, err := os.ReadFile(\"ca.pem\")\ncheck(err)\npool := x509.NewCertPool()\npool.AppendCertsFromPEM(pem)\n",
@@ -59,8 +58,7 @@ func readmeClients(root string) []readmeClient {
 			return fmt.Sprintf("PYTHONPATH='%s/clients/python/src' exec python3 '%s'", root, file)
 		}, []readmeProgram{
 			{headings: "An application", until: "mail to ann"},
-			{headings: "Adding jobs"},
-			{headings: "Working on jobs", before: "from tarry import Client\nclient = Client('127.0.0.1:7300')\n", finished: 20},
+			{headings: "Adding jobs+Working on jobs", finished: 20},
 			{headings: "TLS", after: "client.stats()"},
 			{headings: "asyncio", before: "import asyncio\nfrom tarry import AsyncClient\nasync def main() -> None:\n", after: "asyncio.run(main())"},
 		}},
@@ -68,7 +66,8 @@ func readmeClients(root string) []readmeClient {
 			return fmt.Sprintf("exec php '%s'", file)
 		}, []readmeProgram{
 			{headings: "Add a job", after: "if ($client->get('close-order-5')->state !== 'delayed') { throw new Exception(); }"},
-			{headings: "Work", before: `function closeOrder(int $n): void { echo "closed $n\n"; }` + "\n", until: "closed 5"},
+			{headings: "Work", before: `function closeOrder(int $n): void { echo "closed $n\n"; }` + "\n" +
+				"$client->add(new Tarry\\NewJob('unpaid', ['order' => 5]));\n", until: "closed 5"},
 			{headings: "Errors"},
 			{headings: "TLS", after: "$client->stats();"},
 		}},
@@ -78,7 +77,7 @@ func readmeClients(root string) []readmeClient {
 			{headings: "An application that survives the loss of a node", until: "reminder 1 attempt 1"},
 			{headings: "Calls", before: "import { Client } from 'tarry';\nconst client = new Client(['127.0.0.1:7300']);\n"},
 			{headings: "What the client does by itself", before: "import { Client } from 'tarry';\nconst client = new Client(['127.0.0.1:7300']);\n" +
-				"const [job] = await client.reserve({ topics: ['mail'] });\n", after: "if ((await client.get(job.id)).state === 'reserved') throw new Error('reserved');"},
+				"await client.add({ topic: 'mail', body: 'x' });\nconst [job] = await client.reserve({ topics: ['mail'] });\n", after: "if ((await client.get(job.id)).state === 'reserved') throw new Error('reserved');"},
 			{headings: "TLS", after: "await client.stats();"},
 		}},
 	}
@@ -118,7 +117,7 @@ func TestClientReadmesShowCodeThatRuns(t *testing.T) {
 
 // run runs a program against a node of its own, and a proxy with TLS before it.
 func (p *readmeProgram) run(t *testing.T, l *readmeClient, code string) {
-	c := startCluster(t, 1, "--push-allow", "shop.example")
+	c := startCluster(t, 1)
 	a, dir := newAuthority(t), t.TempDir()
 	for name, file := range map[string]string{"ca": "ca.pem", "cert": "client.pem", "key": "client.key"} {
 		require.NoError(t, os.Symlink(a.files[name].(string), filepath.Join(dir, file)))
@@ -129,7 +128,9 @@ func (p *readmeProgram) run(t *testing.T, l *readmeClient, code string) {
 	code = strings.NewReplacer("127.0.0.1:7300", node, "127.0.0.1:7310", node, "127.0.0.1:7320", node, "queue.example.com:443", secure).Replace(code)
 	file := filepath.Join(dir, l.file)
 	require.NoError(t, os.WriteFile(file, []byte(code), 0o600))
-	queue := p.prepare(t, node)
+	queue, err := client.New([]string{node})
+	require.NoError(t, err)
+	defer queue.Close()
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -145,7 +146,7 @@ func (p *readmeProgram) run(t *testing.T, l *readmeClient, code string) {
 	switch {
 	case p.finished > 0:
 		c.until(func() error {
-			topic, err := queue.Topic(t.Context(), "mail")
+			topic, err := queue.Topic(t.Context(), "demo")
 			if err == nil && topic.Finished < p.finished {
 				err = fmt.Errorf("%d jobs are finished; %s", topic.Finished, errs)
 			}
@@ -161,25 +162,4 @@ func (p *readmeProgram) run(t *testing.T, l *readmeClient, code string) {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	}
 	require.NoError(t, cmd.Wait(), "%s\n%s", errs, code)
-}
-
-// prepare gives a node what the READMEs presume.
-func (p *readmeProgram) prepare(t *testing.T, node string) *client.Client {
-	queue, err := client.New([]string{node})
-	require.NoError(t, err)
-	t.Cleanup(queue.Close)
-	for topic, s := range map[string]client.Settings{
-		"calls": {Push: &client.Push{URL: "https://shop.example/", JobURLs: true, Secret: "0123456789abcdef"}},
-		"mail":  {IndexHeaders: []string{"order"}},
-	} {
-		_, err = queue.SetSettings(t.Context(), topic, s, client.AnyRevision)
-		require.NoError(t, err)
-	}
-	jobs := []client.Add{{Topic: "unpaid", Body: client.JSON([]byte(`{"order":5}`)), TTR: time.Minute}}
-	for range 30 {
-		jobs = append(jobs, client.Add{Topic: "mail", Body: client.JSON([]byte(`{"to":"bob"}`))})
-	}
-	_, err = queue.AddAll(t.Context(), jobs)
-	require.NoError(t, err)
-	return queue
 }
