@@ -3,7 +3,10 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
 	"tarry/job"
@@ -78,6 +81,23 @@ func (n *Node) Leave(ctx context.Context) error {
 	return nil
 }
 
+// votes reports whether this node is a voter.
+func (n *Node) votes() bool {
+	return slices.Contains(raftconfig.Voters(raftconfig.Latest(n.shard.raft)), raft.ServerID(n.data.ServerID()))
+}
+
+// lostForGood is what to do if there will be no leader; empty for the first minute.
+func (n *Node) lostForGood(waited time.Duration) string {
+	switch {
+	case waited < time.Minute:
+		return ""
+	case n.shard.raft.LastIndex() > 0:
+		return "; if the disks of a majority are lost for good, see docs/operations.md, A lost majority (tarry recover)"
+	default:
+		return "; this node has no data: if the disks of a majority of its cluster are lost for good, see docs/operations.md, A lost majority (tarry recover), on a node that has some"
+	}
+}
+
 // Readiness implements api.Operator.
 func (n *Node) Readiness() job.Readiness {
 	var r job.Readiness
@@ -94,10 +114,13 @@ func (n *Node) Readiness() job.Readiness {
 	case n.members.Refusal() != "":
 		r.Reasons = append(r.Reasons, n.members.Refusal())
 	case l.ID == "":
-		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader has been known for %s: the cluster is forming or electing, or a majority cannot be reached", r.Waited.Round(time.Millisecond)))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader has been known for %s: the cluster is forming or electing, or a majority cannot be reached", r.Waited.Round(time.Millisecond))+n.lostForGood(r.Waited))
 	case n.clusterID() == "":
 		// A backup, a join or a standby that comes now would be refused.
 		r.Reasons = append(r.Reasons, "the cluster has no id yet: its first leader gives it one, and this node has not heard of it")
+	case !n.cfg.NonVoter && !n.votes():
+		// Who replaces the disks of one node after the other goes by this.
+		r.Reasons = append(r.Reasons, "the node does not vote yet: it must have the leader's state and stay caught up for a while first; until then do not stop another voter")
 	}
 	if why := n.shard.replay.why(); why != "" {
 		r.Reasons = append(r.Reasons, why)

@@ -254,7 +254,7 @@ tarry cluster transfer-leadership n2
 stop n2
 tarry cluster members | grep '^n2 '
 on n2 "$START"
-await 'tarry cluster health'
+tarry cluster health --wait 10m
 `},
 	{"Upgrade", `
 tarry cluster upgrade --check

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	autopilot "github.com/hashicorp/raft-autopilot"
 
 	"tarry/cluster/leaderrpc"
+	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
 	"tarry/job"
@@ -52,7 +54,9 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	}
 	leader := state.Servers[raft.ServerID(m.cfg.ServerID)]
 	for id, s := range state.Servers {
-		if why := ailment(raftconfig.NodeID(id), s, leader, l.progress.stands(id, time.Now())); why != "" {
+		if why := m.otherData(string(id)); why != "" && s.Stats.LastContact < 0 {
+			h.Reasons = append(h.Reasons, why)
+		} else if why := ailment(raftconfig.NodeID(id), s, leader, l.progress.stands(id, time.Now())); why != "" {
 			h.Reasons = append(h.Reasons, why)
 		} else if l.drains.has(id) {
 			h.Reasons = append(h.Reasons, drainedReason(raftconfig.NodeID(id)))
@@ -76,6 +80,16 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	slices.Sort(h.Reasons)
 	h.Healthy = len(h.Reasons) == 0
 	return h, nil
+}
+
+// otherData describes a live node with the id of a server, but not its data; empty: there is none.
+func (m *Membership) otherData(serverID string) string {
+	for _, n := range m.members() {
+		if n.NodeID == raftconfig.NodeID(serverID) && n.ServerID != serverID && !m.Configured(n.ServerID) && !m.cfg.Forgotten(n.ServerID) {
+			return fmt.Sprintf("%s runs, but without the data of the member (server %s): its directory is an empty or another one (server %s)", n.NodeID, serverID, n.ServerID)
+		}
+	}
+	return ""
 }
 
 // briefly cuts what another node says of itself.
@@ -119,6 +133,9 @@ func (m *Membership) healthLeaderless() job.Health {
 	servers := m.configuration().Servers
 	if len(servers) == 0 {
 		h.Reasons = append(h.Reasons, m.cfg.NodeID+" is in no cluster yet")
+		if slices.ContainsFunc(m.others(), func(n gossip.Member) bool { return n.ClusterID != "" && !n.Fresh }) {
+			h.Reasons = append(h.Reasons, m.cfg.NodeID+" has no data, and the cluster that it finds has no leader to take it in: start that one's other nodes; if the disks of a majority are lost for good, see docs/operations.md, A lost majority (tarry recover), on a node that has data")
+		}
 	}
 	if m.Removed() {
 		h.Reasons = append(h.Reasons, m.cfg.NodeID+" was removed from the cluster")
@@ -132,11 +149,11 @@ func (m *Membership) healthLeaderless() job.Health {
 			}
 		}
 		if !live[string(s.ID)] {
-			h.Reasons = append(h.Reasons, raftconfig.NodeID(s.ID)+" is not alive: gossip has no sign of it")
+			h.Reasons = append(h.Reasons, cmp.Or(m.otherData(string(s.ID)), raftconfig.NodeID(s.ID)+" is not alive: gossip has no sign of it"))
 		}
 	}
 	if up <= voters/2 && voters > 0 {
-		h.Reasons = append(h.Reasons, fmt.Sprintf("of %d voters %d are alive, fewer than a majority: start the others; if their disks are lost for good, see docs/operations.md, A lost majority", voters, up))
+		h.Reasons = append(h.Reasons, fmt.Sprintf("of %d voters %d are alive, fewer than a majority: start the others; if their disks are lost for good, see docs/operations.md, A lost majority (tarry recover)", voters, up))
 	}
 	return h
 }

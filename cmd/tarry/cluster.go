@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,41 +78,6 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func healthCommand() *cobra.Command {
-	c := newCommand("health", "tell whether the cluster is healthy; exit code 1 if not", "", "Reports whether the cluster is healthy and how many more nodes may fail. Exit code 1 if it is not.",
-		"tarry cluster health", 0, 0)
-	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		h, err := t.client.Health(ctx)
-		if err != nil {
-			return err
-		}
-		if t.json {
-			err = t.printJSON(h)
-		} else {
-			err = t.printHealth(h)
-		}
-		if err == nil && !h.Healthy {
-			return fmt.Errorf("the cluster is not healthy: %s", dash(strings.Join(h.Reasons, "; ")))
-		}
-		return err
-	})
-}
-
-func (t *terminal) printHealth(h client.Health) error {
-	err := errors.Join(
-		t.out.line("healthy: %s", yes(h.Healthy)),
-		t.out.line("voters that may still fail: %d", h.FailureTolerance),
-		t.out.line("cluster version: %d", h.ClusterVersion),
-	)
-	for _, p := range h.Problems {
-		err = errors.Join(err, t.out.line("%s: %s", p.Severity, p.Reason))
-	}
-	if h.Upgrade != "" {
-		err = errors.Join(err, t.out.line("upgrade: %s", h.Upgrade))
-	}
-	return err
 }
 
 func verifyCommand() *cobra.Command {
