@@ -54,10 +54,11 @@ var (
 	toManageAll = need{verbs: auth.Manage, everywhere: true}
 	toObserve   = need{verbs: auth.Observe}
 	toOperate   = need{verbs: auth.Operate, fresh: true}
-	// The next three need no leader: they are of this node alone, or wanted most without one.
+	// The next four need no leader: they are of this node alone, or wanted most without one.
 	toDrain     = need{verbs: auth.Operate}
 	toSeeBackup = need{verbs: auth.Operate}
 	toReadLog   = need{verbs: auth.Operate}
+	toSetLog    = need{verbs: auth.Operate}
 	toJoin      = need{verbs: auth.Operate, early: true}
 	toAdmin     = need{verbs: auth.Admin}
 	// toSetNamespaces is not checked while nothing is: a namespace hides nothing, unlike a token.

@@ -57,6 +57,8 @@ type Options struct {
 
 	// RecentLog returns the last lines of this node's log, the oldest first; nil: it keeps none.
 	RecentLog func() []string
+	// LogLevel is the lowest level that this node logs. nil: a variable that nothing looks at.
+	LogLevel *slog.LevelVar
 
 	// Access checks who may do what. nil: everybody may do everything, except to make tokens.
 	Access *access.Control
@@ -84,6 +86,9 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
+	if o.LogLevel == nil {
+		o.LogLevel = new(slog.LevelVar)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

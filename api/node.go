@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
+	"strings"
 
 	"tarry/job"
 )
@@ -57,6 +59,9 @@ func (s *server) about(x *call) error {
 	x.json.number("max_cluster_version", uint64(a.Runs.Max))
 	objects(&x.json, "settings", a.Settings, func(v job.NodeSetting) {
 		x.json.text("name", v.Name)
+		if v.Name == "log-level" { // it may have changed since the start
+			v.Value = strings.ToLower(s.LogLevel.Level().String())
+		}
 		x.json.text("value", v.Value)
 		x.json.booleanIfTrue("hidden", v.Hidden)
 	})
@@ -80,6 +85,37 @@ func (s *server) nodeLog(x *call) error {
 	x.json.success()
 	x.json.text("node", s.About.ID)
 	x.json.texts("lines", lines)
+	x.json.endObject()
+	return nil
+}
+
+// logLevels are the levels of a node's log, in the words of --log-level.
+var logLevels = []string{"debug", "info", "warn", "error"}
+
+type logLevelRequest struct {
+	Level opt[string] `json:"level"`
+}
+
+// putLogLevel sets the lowest level that this node logs, until somebody sets another or it restarts.
+func (s *server) putLogLevel(x *call) error {
+	var q logLevelRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	if !q.Level.set {
+		return job.Invalid("level", "is missing; it takes one of: %s", strings.Join(logLevels, ", "))
+	}
+	if _, err := wordOf("level", q.Level, logLevels); err != nil {
+		return err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(q.Level.v)); err != nil {
+		return err
+	}
+	s.LogLevel.Set(level)
+	x.json.success()
+	x.json.text("node", s.About.ID)
+	x.json.text("level", q.Level.v)
 	x.json.endObject()
 	return nil
 }

@@ -71,6 +71,15 @@ func (c *Client) NodeLog(ctx context.Context) (NodeLog, error) {
 	return ask[NodeLog](ctx, c, request{method: http.MethodGet, path: "/v1/cluster/node/log", repeat: true, here: true})
 }
 
+// SetLogLevel sets the lowest level that the client's node logs: debug, info, warn or error, until
+// its next SIGHUP or restart. The client must have the address of only that node.
+func (c *Client) SetLogLevel(ctx context.Context, level string) error {
+	in := struct {
+		Level string `json:"level"`
+	}{level}
+	return c.operate(ctx, request{method: http.MethodPut, path: "/v1/cluster/node/log", in: in, here: true, repeat: true})
+}
+
 // Node describes the client's node. The client should have the address of only that node.
 func (c *Client) Node(ctx context.Context) (Node, error) {
 	return ask[Node](ctx, c, request{method: http.MethodGet, path: "/v1/cluster/node", repeat: true, here: true})

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/diskspace"
 	"tarry/job"
@@ -38,6 +40,9 @@ func (n *Node) warnings() (list []string) {
 		list = append(list, job.ReasonAddsRefused+why)
 	}
 	if why := n.members.ClockGuard().Warning(); why != "" {
+		list = append(list, why)
+	}
+	if why := n.members.Foreign(time.Now()); why != "" {
 		list = append(list, why)
 	}
 	if n.opensToAnyNode() {

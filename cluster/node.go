@@ -207,6 +207,9 @@ func (n *Node) makeMembers() (err error) {
 // healthWarnings returns what this node knows that is a reason for the cluster not to be healthy.
 func (n *Node) healthWarnings(now time.Time) []string {
 	list := append(n.mux.CertificateWarnings(now), n.standbyReasons()...)
+	if why := n.members.Foreign(now); why != "" {
+		list = append(list, why)
+	}
 	if n.cfg.Warnings != nil {
 		list = append(list, n.cfg.Warnings()...)
 	}

@@ -90,7 +90,7 @@ func About() job.About {
 	return job.About{
 		ID: "n1", Release: "v0.1.0", Revision: "0a1b2c3", Go: "go1.26", Platform: "linux/amd64", Started: time.UnixMilli(1_700_000_000_000),
 		StoreFormat: 10, WireVersion: 5, BackupFormat: 1, Runs: job.Versions{Min: 1, Max: 2},
-		Settings: []job.NodeSetting{{Name: "http-addr", Value: "127.0.0.1:7300"}, {Name: "push-allow", Hidden: true}},
+		Settings: []job.NodeSetting{{Name: "http-addr", Value: "127.0.0.1:7300"}, {Name: "log-level", Value: "info"}, {Name: "push-allow", Hidden: true}},
 	}
 }
 

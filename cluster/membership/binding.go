@@ -71,6 +71,20 @@ func (e *foreignError) Error() string {
 	return fmt.Sprintf("node %s belongs to cluster %s, this node to cluster %s: clusters do not mix", e.nodeID, e.theirs, e.ours)
 }
 
+// foreignFor is for how long a node of another cluster that was met is a warning. It is longer than
+// the time between two tries to reach the addresses of --join.
+const foreignFor = time.Minute
+
+// Foreign describes another cluster that this node has met in place of its own members; empty: none.
+func (m *Membership) Foreign(now time.Time) string {
+	f := m.foreign.Load()
+	if f == nil || now.Sub(time.Unix(0, m.foreignAt.Load())) > foreignFor || !m.missesMembers() {
+		return ""
+	}
+	return fmt.Sprintf("this node has found another cluster: node %s belongs to cluster %s, this node to cluster %s, and clusters do not mix; correct --join. "+
+		"To move this node there, start it with --join and an empty data directory: what only the old one has stays behind", f.nodeID, f.theirs, f.ours)
+}
+
 // admit returns an error when a node may not be in the gossip pool. It is called with
 // gossip's locks held.
 func (m *Membership) admit(other gossip.Meta) error {
@@ -88,6 +102,7 @@ func (m *Membership) admit(other gossip.Meta) error {
 	if ours != other.ClusterID {
 		err := &foreignError{other.NodeID, other.ClusterID, ours}
 		m.foreign.Store(err)
+		m.foreignAt.Store(time.Now().UnixNano())
 		return err
 	}
 	return nil

@@ -322,6 +322,14 @@ func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 	require.Equal(t, job.CodeConflict, code(err), "%v", err)
 	require.ErrorContains(t, err, ids[a])
 	require.ErrorContains(t, err, ids[b])
+	eventually(t, "who looks at the node sees it", func() bool {
+		alone := a // whom the newcomer did not join
+		if a.Configured(c.serverID()) {
+			alone = b
+		}
+		why := alone.Foreign(time.Now())
+		return strings.Contains(why, ids[a]) && strings.Contains(why, ids[b]) && alone.Foreign(time.Now().Add(2*foreignFor)) == ""
+	})
 }
 
 func TestDifferentExpectationsStartNoCluster(t *testing.T) {

@@ -37,6 +37,8 @@ type Membership struct {
 	foreign atomic.Pointer[foreignError]
 	// overruled is set by gossip; see objectAnew.
 	overruled atomic.Bool
+	// foreignAt is when foreign was last met, in Unix nanoseconds.
+	foreignAt atomic.Int64
 	// foreignLogged is the last refusal that was logged; of the watch goroutine.
 	foreignLogged foreignError
 

@@ -16,7 +16,7 @@ func clusterCommand() *cobra.Command {
 	return group("cluster", "members, health, events, version, drain, remove and others", "Shows and changes the nodes of a cluster.",
 		membersCommand(), healthCommand(), eventsCommand(), clusterVersionCommand(), upgradeCommand(), clockCommand(), verifyCommand(), drainCommand(),
 		joinCommand(), leaveCommand(), replaceCommand(), removeCommand(), removedCommand(), admitCommand(), transferCommand(),
-		admissionCommand(), inviteCommand(), invitationsCommand(), uninviteCommand())
+		admissionCommand(), inviteCommand(), invitationsCommand(), uninviteCommand(), logLevelCommand())
 }
 
 func membersCommand() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -82,6 +83,13 @@ type serverConfig struct {
 	ConfigFile         string
 
 	settings []job.NodeSetting // what the node shows of them
+
+	// For reading the file again: all settings as they were before that, with the names of those
+	// that were given, and the texts of the file.
+	beforeFile *serverConfig
+	given      map[string]bool
+	fromFile   map[string]string
+	level      *slog.LevelVar // of the log; set by newLogger
 }
 
 const serverText = `Runs one node. With no flags: a single durable node on 127.0.0.1 that keeps its
@@ -172,11 +180,19 @@ func serverCommand(env func(string) (string, bool), start func(context.Context, 
 	flags := cfg.flags()
 	cmd := &cobra.Command{Use: "server", Short: "run a node until it is stopped", Long: serverText, Example: serverExample, Args: flagsOnly}
 	cmd.Flags().AddGoFlagSet(flags)
+	check := cmd.Flags().Bool(checkConfigFlag, false, "check all settings and the files that they name, list every mistake, and start nothing; exit code 2 if there is one")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := map[string]bool{}
 		cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
-		if err := cfg.complete(flags, given, env); err != nil {
+		err := cfg.complete(flags, given, env)
+		if *check {
+			err = errors.Join(err, cfg.checkFiles())
+		}
+		if err != nil {
 			return usageError{err}
+		}
+		if *check {
+			return printer{cmd.OutOrStdout()}.line("no mistake was found in the settings")
 		}
 		return start(cmd.Context(), cfg, cmd.ErrOrStderr())
 	}
@@ -184,20 +200,19 @@ func serverCommand(env func(string) (string, bool), start func(context.Context, 
 }
 
 // complete fills in what the command line left open from the environment and the
-// configuration file.
+// configuration file. Its error joins all mistakes, each of one line.
 func (c *serverConfig) complete(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) error {
-	if err := fromEnv(fs, given, env); err != nil {
-		return err
-	}
+	err := fromEnv(fs, given, env)
+	before := *c
+	c.beforeFile, c.given = &before, maps.Clone(given)
 	if c.ConfigFile != "" {
-		if err := fromFile(fs, given, c.ConfigFile); err != nil {
-			return err
-		}
+		var failed error
+		c.fromFile, failed = fromFile(fs, given, c.ConfigFile)
+		err = errors.Join(err, failed)
 	}
-	if err := c.check(); err != nil {
+	if err = errors.Join(err, c.check()); err != nil {
 		return err
 	}
-	var err error
 	if c.AdvertiseHost, err = c.advertiseHost(); err != nil {
 		return err
 	}
@@ -205,47 +220,57 @@ func (c *serverConfig) complete(fs *flag.FlagSet, given map[string]bool, env fun
 	return nil
 }
 
+// set sets a flag. If that fails it has its default, so that no other check complains of it.
+func set(f *flag.Flag, text string) error {
+	err := f.Value.Set(text)
+	if err != nil && f.DefValue != "" {
+		_ = f.Value.Set(f.DefValue)
+	}
+	return err
+}
+
 func fromEnv(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) (err error) {
 	fs.VisitAll(func(f *flag.Flag) {
 		name := "TARRY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, set := env(name)
-		if !set || given[f.Name] || err != nil {
+		value, found := env(name)
+		if !found || given[f.Name] {
 			return
 		}
 		given[f.Name] = true
-		if serr := fs.Set(f.Name, value); serr != nil {
-			err = fmt.Errorf("environment variable %s=%q: %w", name, value, serr)
+		if failed := set(f, value); failed != nil {
+			err = errors.Join(err, fmt.Errorf("environment variable %s=%q: %w", name, value, failed))
 		}
 	})
 	return err
 }
 
-func fromFile(fs *flag.FlagSet, given map[string]bool, path string) error {
+// fromFile sets what is not given yet from a file, and returns the texts of all its settings.
+func fromFile(fs *flag.FlagSet, given map[string]bool, path string) (texts map[string]string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("configuration file: %w", err)
+		return nil, fmt.Errorf("configuration file: %w", err)
 	}
 	var doc map[string]any
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return fmt.Errorf("configuration file %s: %w", path, err)
+		return nil, fmt.Errorf("configuration file %s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
-	for key, value := range doc {
+	texts = map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(doc)) {
 		f := fs.Lookup(key)
 		if f == nil || key == "config" {
-			return fmt.Errorf("configuration file %s: there is no setting %q; the settings are the flags of tarry server, without the dashes", path, key)
-		}
-		if given[key] {
+			err = errors.Join(err, fmt.Errorf("configuration file %s: there is no setting %q; the settings are the flags of tarry server, without the dashes", path, key))
 			continue
 		}
-		text, err := settingText(value)
-		if err == nil {
-			err = fs.Set(key, text)
+		text, failed := settingText(doc[key])
+		texts[key] = text
+		if failed == nil && !given[key] {
+			failed = set(f, text)
 		}
-		if err != nil {
-			return fmt.Errorf("configuration file %s: %s: %w", path, key, err)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("configuration file %s: %s: %.100q: %w", path, key, text, failed))
 		}
 	}
-	return nil
+	return texts, err
 }
 
 // settingText gives a YAML value the form that a flag takes; a list becomes the
@@ -281,72 +306,53 @@ const (
 	maxClockOffset = time.Hour
 )
 
+// check returns all mistakes.
 func (c *serverConfig) check() error {
+	var found []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			found = append(found, fmt.Errorf(format, args...))
+		}
+	}
 	for _, a := range c.addresses() {
-		if path, isFile := strings.CutPrefix(a.addr, unixPrefix); isFile && strings.HasPrefix(a.flag, "beanstalk-") {
-			if path == "" || len(path) > maxSocketPath {
-				return fmt.Errorf("--%s names a socket file by a path of %d bytes; it takes 1 to %d", a.flag, len(path), maxSocketPath)
-			}
-			continue
-		}
-		host, _, err := net.SplitHostPort(a.addr)
-		if err != nil {
-			return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
-		}
-		if !c.Insecure && !loopback(host) && !c.closed(a.flag) {
-			return fmt.Errorf("--%s is %q, which other machines may reach, and whoever does can do everything, unless tokens are enforced (docs/tokens.md). "+
-				"Listen on 127.0.0.1, or, where the network lets nobody else in, say so with --insecure (TARRY_INSECURE=true)", a.flag, a.addr)
-		}
+		found = append(found, c.checkAddress(a))
 	}
-	if err := errors.Join(c.HTTPTLS.check("http"), c.BeanstalkTLS.check("beanstalk")); err != nil {
-		return err
-	}
-	if f := c.ClusterTLS; c.ClusterTLSMode != nodetls.Off && (f.Cert == "" || f.Key == "" || f.CA == "") {
-		return fmt.Errorf("--cluster-tls-mode is %v; that needs --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca", c.ClusterTLSMode)
-	}
-	if c.GossipVerify != gossip.VerifyFull && c.GossipKeysFile == "" {
-		return fmt.Errorf("--gossip-verify is %v; that needs --gossip-keys-file", c.GossipVerify)
-	}
-	if err := checkNodeID(c.NodeID); err != nil {
-		return err
-	}
-	if c.JoinInvitationFile != "" && c.expect() > 0 {
-		return errors.New("--join-invitation-file needs --join, without --bootstrap-expect: an invitation is to a cluster that exists")
-	}
-	if c.NonVoter && c.expect() > 0 {
-		return errors.New("--non-voter needs --join, without --bootstrap-expect: a new cluster begins with voters")
-	}
+	found = append(found, c.HTTPTLS.check("http"), c.BeanstalkTLS.check("beanstalk"))
+	f := c.ClusterTLS
+	refuse(c.ClusterTLSMode != nodetls.Off && (f.Cert == "" || f.Key == "" || f.CA == ""), "--cluster-tls-mode is %v; that needs --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca", c.ClusterTLSMode)
+	refuse(c.GossipVerify != gossip.VerifyFull && c.GossipKeysFile == "", "--gossip-verify is %v; that needs --gossip-keys-file", c.GossipVerify)
+	found = append(found, checkNodeID(c.NodeID))
+	refuse(c.JoinInvitationFile != "" && c.expect() > 0, "--join-invitation-file needs --join, without --bootstrap-expect: an invitation is to a cluster that exists")
+	refuse(c.NonVoter && c.expect() > 0, "--non-voter needs --join, without --bootstrap-expect: a new cluster begins with voters")
 	for _, name := range listOf(c.HTTPHosts) {
-		if strings.ContainsAny(name, ":/ []") || strings.Contains(name[1:], "*") {
-			return fmt.Errorf("--http-hosts has %q; it takes names without a port, and * in front only", name)
+		refuse(strings.ContainsAny(name, ":/ []") || strings.Contains(name[1:], "*"), "--http-hosts has %q; it takes names without a port, and * in front only", name)
+	}
+	refuse(c.MaxBodyBytes < 1 || c.MaxBodyBytes > job.HardMaxBodyBytes, "--max-body-bytes is %d; it must be between 1 and %d", c.MaxBodyBytes, job.HardMaxBodyBytes)
+	refuse(c.BeanstalkMaxJob < 1 || c.BeanstalkMaxJob > beanstalk.HardMaxJobSize, "--beanstalk-max-job-size is %d; it must be between 1 and %d", c.BeanstalkMaxJob, beanstalk.HardMaxJobSize)
+	refuse(c.MaxConnections < 1, "--max-connections is %d; it must be 1 or more", c.MaxConnections)
+	refuse(c.CacheBytes < 1<<20, "--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)
+	refuse(c.MetricsTopics < 0 || c.MetricsTopics > cluster.MaxMetricsTopics, "--metrics-topics is %d; it must be between 0 and %d", c.MetricsTopics, cluster.MaxMetricsTopics)
+	refuse(c.MaxClockOffset < minClockOffset || c.MaxClockOffset > maxClockOffset, "--max-clock-offset is %v; it must be between %v and %v", c.MaxClockOffset, minClockOffset, maxClockOffset)
+	found = append(found, c.Backups.check(c.DataDir))
+	refuse(c.UI != uiOn && c.UI != uiReadOnly && c.UI != uiOff, "--ui is %q; it must be %s, %s or %s", c.UI, uiOn, uiReadOnly, uiOff)
+	refuse(c.LogFormat != "text" && c.LogFormat != "json", "--log-format is %q; it must be text or json", c.LogFormat)
+	return errors.Join(found...)
+}
+
+func (c *serverConfig) checkAddress(a flagged) error {
+	if path, isFile := strings.CutPrefix(a.addr, unixPrefix); isFile && strings.HasPrefix(a.flag, "beanstalk-") {
+		if path == "" || len(path) > maxSocketPath {
+			return fmt.Errorf("--%s names a socket file by a path of %d bytes; it takes 1 to %d", a.flag, len(path), maxSocketPath)
 		}
+		return nil
 	}
-	if c.MaxBodyBytes < 1 || c.MaxBodyBytes > job.HardMaxBodyBytes {
-		return fmt.Errorf("--max-body-bytes is %d; it must be between 1 and %d", c.MaxBodyBytes, job.HardMaxBodyBytes)
+	host, _, err := net.SplitHostPort(a.addr)
+	if err != nil {
+		return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
 	}
-	if c.BeanstalkMaxJob < 1 || c.BeanstalkMaxJob > beanstalk.HardMaxJobSize {
-		return fmt.Errorf("--beanstalk-max-job-size is %d; it must be between 1 and %d", c.BeanstalkMaxJob, beanstalk.HardMaxJobSize)
-	}
-	if c.MaxConnections < 1 {
-		return fmt.Errorf("--max-connections is %d; it must be 1 or more", c.MaxConnections)
-	}
-	if c.CacheBytes < 1<<20 {
-		return fmt.Errorf("--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)
-	}
-	if c.MetricsTopics < 0 || c.MetricsTopics > cluster.MaxMetricsTopics {
-		return fmt.Errorf("--metrics-topics is %d; it must be between 0 and %d", c.MetricsTopics, cluster.MaxMetricsTopics)
-	}
-	if c.MaxClockOffset < minClockOffset || c.MaxClockOffset > maxClockOffset {
-		return fmt.Errorf("--max-clock-offset is %v; it must be between %v and %v", c.MaxClockOffset, minClockOffset, maxClockOffset)
-	}
-	if err := c.Backups.check(c.DataDir); err != nil {
-		return err
-	}
-	if c.UI != uiOn && c.UI != uiReadOnly && c.UI != uiOff {
-		return fmt.Errorf("--ui is %q; it must be %s, %s or %s", c.UI, uiOn, uiReadOnly, uiOff)
-	}
-	if c.LogFormat != "text" && c.LogFormat != "json" {
-		return fmt.Errorf("--log-format is %q; it must be text or json", c.LogFormat)
+	if !c.Insecure && !loopback(host) && !c.closed(a.flag) {
+		return fmt.Errorf("--%s is %q, which other machines may reach, and whoever does can do everything, unless tokens are enforced (docs/tokens.md). "+
+			"Listen on 127.0.0.1, or, where the network lets nobody else in, say so with --insecure (TARRY_INSECURE=true)", a.flag, a.addr)
 	}
 	return nil
 }

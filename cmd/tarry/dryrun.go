@@ -77,6 +77,15 @@ func planAdmission(ctx context.Context, t *terminal, args []string) (string, err
 	return fmt.Sprintf("admission would change from %s to %s", now, args[0]), nil
 }
 
+// planLogLevel says what tarry cluster log-level would change.
+func planLogLevel(ctx context.Context, t *terminal, args []string) (string, error) {
+	now, err := t.logLevel(ctx)
+	if err != nil || len(args) == 0 || args[0] == now {
+		return "the log level is " + now, err
+	}
+	return fmt.Sprintf("the log level would change from %s to %s", now, args[0]), nil
+}
+
 // planInvite says what tarry cluster invite would do; no node is any node.
 func planInvite(ctx context.Context, t *terminal, node string, lasts time.Duration) (string, error) {
 	members, err := t.client.Members(ctx)

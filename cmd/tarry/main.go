@@ -50,7 +50,15 @@ func report(stderr printer, cmd *cobra.Command, err error) int {
 	switch {
 	case err == nil || errors.As(err, &silent):
 	case errors.As(err, &usage):
-		stderr.line("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) == 1 {
+			stderr.line("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
+			return code
+		}
+		stderr.line("%s: %d mistakes; see %s --help", cmd.CommandPath(), len(lines), cmd.CommandPath())
+		for _, line := range lines {
+			stderr.line("  %s", line)
+		}
 	default:
 		stderr.line("%s: %s", cmd.CommandPath(), explain(err))
 	}

@@ -95,7 +95,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer secure.watch(ctx)()
+	defer secure.watch(ctx, func() { cfg.reload(log) })()
 	tubes.secure = secure.beanstalk
 	record, err := openAuditLog(ctx, cfg.AuditLog, log)
 	if err != nil {
@@ -172,7 +172,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 		Handler: api.New(api.Options{
 			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Secrets: cfg.secrets, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
-			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir}, RecentLog: cfg.recent.Lines,
+			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir}, RecentLog: cfg.recent.Lines, LogLevel: cfg.level,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
@@ -248,7 +248,9 @@ func (f lines) Write(line []byte) (int, error) {
 func newLogger(cfg *serverConfig, out io.Writer) *slog.Logger {
 	cfg.recent = logtail.New(keptLog)
 	out = io.MultiWriter(cfg.recent, out) // in this order, they are kept also if out takes nothing
-	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+	cfg.level = new(slog.LevelVar)
+	cfg.level.Set(cfg.LogLevel)
+	options := &slog.HandlerOptions{Level: cfg.level}
 	var handler slog.Handler = slog.NewTextHandler(out, options)
 	if cfg.LogFormat == "json" {
 		handler = slog.NewJSONHandler(out, options)

@@ -42,9 +42,9 @@ func (c *certificates) add(port string, s *certs.Source) {
 	c.ports, c.sources = append(c.ports, port), append(c.sources, s)
 }
 
-// watch reloads certificates that change until the returned function is called. SIGHUP
-// must not end a node whose operator wants a reload, whether it has certificates or not.
-func (c *certificates) watch(ctx context.Context) (stop func()) {
+// watch reloads certificates that change until the returned function is called, and calls hungUp at
+// each SIGHUP. That must not end a node whose operator wants a reload, whether it has certificates or not.
+func (c *certificates) watch(ctx context.Context, hungUp func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -61,6 +61,7 @@ func (c *certificates) watch(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-hangup:
+				hungUp()
 			case <-tick.C:
 			}
 			c.reload()
