@@ -27,7 +27,7 @@ func (q Reads) Job(ctx context.Context, id string, stale bool) (*jobpb.Job, erro
 
 // NoSuchJob returns the error of a read of a job that does not exist.
 func NoSuchJob(id string) error {
-	return Errorf(CodeNotFound, "job %.40q does not exist; it may have been finished or deleted", id)
+	return Errorf(CodeNotFound, "job %.40q does not exist; it may have been finished or deleted: topics with the setting retain keep such jobs", id)
 }
 
 // JobsByID returns the jobs with the first of the ids, in their order, with bodies if asked

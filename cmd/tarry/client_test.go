@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -175,14 +176,60 @@ func TestOperatorsCommands(t *testing.T) {
 	require.Contains(t, errs, "2 are needed")
 }
 
+func TestWithoutACommandThereIsHelp(t *testing.T) {
+	s := newShell(t)
+	require.Contains(t, s.ok(), "Usage:\n  tarry [command]")
+	require.Contains(t, s.ok("cluster"), "Usage:\n  tarry cluster [command]")
+}
+
+// A topic is an argument or --topic, whatever the command.
+func TestATopicIsAnArgumentOrAFlag(t *testing.T) {
+	s := newShell(t)
+	file := filepath.Join(t.TempDir(), "jobs")
+	require.NoError(t, os.WriteFile(file, []byte(`{"body":"in a file"}`), 0o600))
+	for _, topic := range [][]string{{"t"}, {"--topic", "t"}, {"-topic", "t"}} {
+		with := func(command string, rest ...string) string {
+			return s.ok(slices.Concat([]string{command}, topic, rest)...)
+		}
+		with("add", "-i", "a", "in a")
+		require.Contains(t, with("list"), "ready")
+		require.Regexp(t, `(?m)^t +`, with("topics"))
+		require.Contains(t, with("reserve"), "in a")
+		s.ok("finish", "a")
+		with("add", "--file", file)
+		require.Equal(t, "in a file\n", with("work", "--exec", "cat", "--max", "1"))
+	}
+}
+
+func TestAnEmptyListSaysOfWhat(t *testing.T) {
+	s := newShell(t)
+	for line, says := range map[string]string{
+		"list mail":              "no jobs in the topic mail\n",
+		"list mail --state dead": "no dead jobs in the topic mail\n",
+		"list mail --reason x":   "no jobs in the topic mail match\n",
+		"list --id-prefix x":     "no jobs match\n",
+	} {
+		code, out, errs := s.run(strings.Fields(line)...)
+		require.Equal(t, []any{exitOK, "", says}, []any{code, out, errs}, line)
+	}
+}
+
+// What a note has said of the attempts is not said again at the end.
+func TestAnErrorIsSaidOnce(t *testing.T) {
+	var out, errs strings.Builder
+	require.Equal(t, exitUnreachable, run(t.Context(), []string{"stats", "--addr", "127.0.0.1:1", "--patience", "100ms"}, nil, &out, &errs))
+	require.Regexp(t, `^tarry stats: no node answered at 127.0.0.1:1: .*; is the server running\? start one with: tarry server; trying again for up to 0s\n`+
+		`tarry stats: no attempt has succeeded\n$`, errs.String())
+}
+
 func TestCommandLinesThatMakeNoSense(t *testing.T) {
 	s := newShell(t)
 	for line, says := range map[string]string{
-		"":                                  "Usage:\n  tarry [command]",
 		"fly":                               `no command "fly"`,
 		"add":                               "takes either BODY or --file",
-		"add x":                             "--topic is missing",
-		"add --topic t a b":                 "takes [BODY]; 2 given",
+		"add x":                             "TOPIC is missing; it stands before BODY",
+		"add t a b":                         "takes [TOPIC] [BODY]; 3 given",
+		"add --topic t a b":                 "takes either TOPIC or --topic",
 		"add --topic t --delay soon x":      `invalid value "soon" for flag --delay: "soon" is not a duration`,
 		"add --topic t --delay -1 x":        "out of range",
 		"add --topic t --priority -1 x":     "whole number",
@@ -193,8 +240,8 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"add -t t -priorty 1 x":                                   "not defined: -priorty; did you mean --priority?",
 		"add -t t --prio 1 x":                                     "did you mean --priority?",
 		"add -t t --json --xyz x":                                 "not defined: --xyz; see tarry add --help",
-		"list -topic t":                                           "not defined: -topic; TOPIC is an argument, without a flag; see",
-		"list --topic t":                                          "not defined: --topic; TOPIC is an argument, without a flag; see",
+		"get --id t":                                              "not defined: --id; ID is an argument, without a flag; see",
+		"list t --topic t":                                        "takes [TOPIC]; 2 given",
 		"--json fly":                                              `no command "fly"`,
 		"--jsn stats":                                             "not defined: --jsn; did you mean --json?",
 		"--json version":                                          "tarry version: flag provided but not defined: --json",
@@ -208,8 +255,7 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"delete a --token=":                                       "it is empty",
 		"delete a --if-state=":                                    "it is empty",
 		"delete a --if-revision 0":                                "revisions start with 1",
-		"reserve":                                                 "--topic is missing",
-		"reserve --topic t x":                                     "takes no arguments",
+		"reserve":                                                 "TOPIC is missing",
 		"reserve --topic t --max 0":                               "--max is 0",
 		"finish":                                                  "takes ID",
 		"finish a --ttr 1":                                        "not defined: --ttr",
@@ -217,7 +263,6 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"kick a --topic t":                                        "either an ID or --topic",
 		"get a --addr nowhere":                                    "host:port",
 		"topics --addr ,":                                         "at least one address",
-		"cluster":                                                 "Usage:\n  tarry cluster [command]",
 		"cluster fly":                                             `tarry cluster: there is no command "fly"; see tarry cluster --help`,
 		"clutser members":                                         "did you mean cluster?",
 		"fly --far":                                               `no command "fly"`,

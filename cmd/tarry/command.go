@@ -30,6 +30,7 @@ type clientCommand struct {
 	args  string // positional arguments, for messages
 	least int    // positional arguments it takes at least
 	most  int    // and at most
+	topic string // of --topic, where TOPIC is the first of these
 
 	addr     string
 	json     bool
@@ -70,6 +71,10 @@ func newCommand(name, short, args, text, example string, least, most int) *clien
 	c.cmd = &cobra.Command{Use: strings.TrimSpace(name + " " + args), Short: short, Long: text, Example: "  " + example}
 	c.cmd.Args = func(_ *cobra.Command, given []string) error { return c.checkArgs(given) }
 	c.flags = c.cmd.Flags()
+	switch args {
+	case "TOPIC", "[TOPIC]", "TOPIC [SETTING...]":
+		c.flags.StringVarP(&c.topic, "topic", "t", "", "`name` of the topic, instead of the argument TOPIC")
+	}
 	c.flags.BoolVarP(&c.json, "json", "j", false, "print one JSON object per line, for programs")
 	c.flags.BoolVar(&c.absolute, "absolute", false, "print times as timestamps, not relative to now")
 	c.addCallFlags()
@@ -106,6 +111,7 @@ func (c *clientCommand) does(f action) *cobra.Command {
 			return err
 		}
 		defer t.client.Close()
+		args = c.withTopic(args)
 		if c.plan != nil && *c.dry {
 			return t.printPlan(cmd.Context(), c.plan, args)
 		}
@@ -114,7 +120,16 @@ func (c *clientCommand) does(f action) *cobra.Command {
 	return c.cmd
 }
 
+// withTopic puts the value of --topic in the place of the argument TOPIC.
+func (c *clientCommand) withTopic(args []string) []string {
+	if c.topic == "" {
+		return args
+	}
+	return append([]string{c.topic}, args...)
+}
+
 func (c *clientCommand) checkArgs(given []string) error {
+	given = c.withTopic(given)
 	takes := c.args
 	if takes == "" {
 		takes = "no arguments"
@@ -141,6 +156,7 @@ func (c *clientCommand) terminal() (*terminal, error) {
 			if retries.Swap(true) {
 				return
 			}
+			c.cmd.Annotations = map[string]string{toldAnnotation: explain(err)}
 			notes.line("%s: %s; trying again for up to %s", c.path(), explain(err), left.Round(time.Second))
 		}))
 		return client.New(nodes, options...)
@@ -159,6 +175,10 @@ func (c *clientCommand) terminal() (*terminal, error) {
 func nodesAt(addr string) []string {
 	return strings.FieldsFunc(addr, func(r rune) bool { return r == ',' || r == ' ' })
 }
+
+// toldAnnotation is where a command has the error that a note has told of, so that its end does
+// not say the same once more.
+const toldAnnotation = "told"
 
 // path is the command as it was typed, "tarry cluster remove".
 func (c *clientCommand) path() string { return c.cmd.CommandPath() }

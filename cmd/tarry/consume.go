@@ -12,25 +12,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/job"
 )
 
 func reserveCommand() *cobra.Command {
-	c := newCommand("reserve", "reserve ready jobs", "", "Reserves ready jobs, waiting for them if asked to. A job that is not finished in its\ntime to run is handed out again.",
-		"tarry reserve --topic mail --wait 10s --finish", 0, 0)
+	c := newCommand("reserve", "reserve ready jobs", "TOPIC...", "Reserves ready jobs, waiting for them if asked to. A job that is not finished in its\ntime to run is handed out again.",
+		"tarry reserve mail --wait 10s --finish", 0, job.MaxReserveTopics)
 	var topics, wait, ttr = new(list), new(duration), &duration{positive: true}
 	var most int
 	var finish bool
 	var consumer string
 	raw := c.rawFlag("print the bodies alone, byte for byte; with --max above 1 a newline follows each")
-	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.VarP(topics, "topic", "t", "`name` of a topic to take from, like an argument TOPIC; several: --topic a --topic b")
 	c.flags.IntVarP(&most, "max", "n", 1, "maximum `number` of jobs to take, 1 to 1000")
 	c.flags.VarP(wait, "wait", "w", "`time` to wait for a job, such as 10s; default: do not wait")
 	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
 	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history")
 	c.flags.BoolVar(&finish, "finish", false, "finish the jobs once they are printed")
-	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		topics.names = append(topics.names, args...)
 		if len(topics.names) == 0 {
-			return usagef("--topic is missing")
+			return usagef("TOPIC is missing")
 		}
 		if most < 1 {
 			return usagef("--max is %d; it takes 1 to 1000", most)

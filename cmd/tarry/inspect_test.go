@@ -58,7 +58,7 @@ func TestSeveralJobsAreShownInTheOrderOfTheirIDs(t *testing.T) {
 	code, out, errs := s.run("get", "b", "nobody", "a", "-j")
 	require.Equal(t, exitNotFound, code)
 	require.Regexp(t, `^\{"id":"b".*\n\{"id":"a".*\n$`, out)
-	require.Equal(t, "tarry get: job \"nobody\" does not exist; it may have been finished or deleted\n", errs)
+	require.Equal(t, "tarry get: job \"nobody\" does not exist; it may have been finished or deleted: topics with the setting retain keep such jobs\n", errs)
 	require.Equal(t, "body of a\nbody of b\n", s.ok("get", "a", "b", "--raw"))
 	require.Regexp(t, `(?s)^id +b\n.*body +body of b\n\nid +a\n`, s.ok("get", "b", "a"))
 

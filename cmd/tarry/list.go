@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -103,7 +104,7 @@ func (t *terminal) list(ctx context.Context, q client.List, most int) error {
 		}
 		switch {
 		case next == "" && shown == 0:
-			t.notes.line("there is no such job")
+			t.notes.line("%s", noJobs(q))
 			return nil
 		case next == "":
 			return nil
@@ -113,6 +114,22 @@ func (t *terminal) list(ctx context.Context, q client.List, most int) error {
 		}
 		cursor = next
 	}
+}
+
+// noJobs says that a list is empty.
+func noJobs(q client.List) string {
+	text := "no jobs"
+	if q.State != "" {
+		text = "no " + q.State + " jobs"
+	}
+	if q.Topic != "" {
+		text += " in the topic " + q.Topic
+	}
+	q.Topic, q.State, q.Bodies, q.Page = "", "", false, 0
+	if !reflect.ValueOf(q).IsZero() {
+		text += " match"
+	}
+	return text
 }
 
 func (t *terminal) printJobs(jobs []client.Job, bodies bool) error {

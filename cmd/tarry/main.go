@@ -59,6 +59,8 @@ func report(stderr printer, cmd *cobra.Command, err error) int {
 		for _, line := range lines {
 			stderr.line("  %s", line)
 		}
+	case cmd.Annotations[toldAnnotation] == explain(err):
+		stderr.line("%s: no attempt has succeeded", cmd.CommandPath())
 	default:
 		stderr.line("%s: %s", cmd.CommandPath(), explain(err))
 	}

@@ -16,17 +16,18 @@ import (
 const addText = `Adds a job. BODY is its body as text; - reads it from standard input.
 
 With --file it adds many: each line is a JSON object with the members of POST /v1/jobs
-(docs/http-api.md), such as {"topic":"mail","id":"m1","delay":30,"body":"hello"}. --topic and
+(docs/http-api.md), such as {"topic":"mail","id":"m1","delay":30,"body":"hello"}. TOPIC and
 --if-exists are for lines without their own. It can be interrupted: FILE.progress says how far
 it is, and the same command goes on there. Jobs without an id get one, so that none is added
 twice. A line that is refused ends it: correct the line, and run the same command again.`
 
 func addCommand() *cobra.Command {
-	c := newCommand("add", "add a job, or those of a file", "[BODY]", addText, "tarry add --topic mail --delay 30s 'hello'", 0, 1)
+	c := newCommand("add", "add a job, or those of a file", "[TOPIC] [BODY]", addText, "tarry add mail 'hello' --delay 30s", 0, 2)
 	var a addFlags
 	var delay duration
 	var due, expires instant
 	a.register(c)
+	c.flags.Lookup("topic").Usage = "`name` of the topic, instead of the argument TOPIC"
 	c.flags.StringVarP(&a.ID, "id", "i", "", "`name` of the job, unique while it exists; default: a random one")
 	c.flags.VarP(&delay, "delay", "d", "`time` until the job is due, such as 250ms, 30s, 1h30m")
 	c.flags.Var(&due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
@@ -35,9 +36,16 @@ func addCommand() *cobra.Command {
 	var file string
 	c.flags.StringVarP(&file, "file", "f", "", "`file` with a job on each line, instead of BODY; - is standard input")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		if a.Topic == "" && (len(args) == 2 || len(args) == 1 && file != "") {
+			a.Topic, args = args[0], args[1:]
+		}
 		switch {
 		case (file == "") == (len(args) == 0):
 			return usagef("takes either BODY or --file")
+		case len(args) == 2:
+			return usagef("takes either TOPIC or --topic")
+		case file == "" && a.Topic == "":
+			return usagef("TOPIC is missing; it stands before BODY, or is given with --topic")
 		case file != "":
 			if name := c.given("id", "delay", "due-at", "expires-at", "ttr", "priority", "max-attempts", "body-json", "backoff", "header", "push-url"); name != "" {
 				return usagef("--%s is for one job; with --file each line has its own", name)

@@ -44,7 +44,7 @@ func TestSettingsFromTheCommandLine(t *testing.T) {
 	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "description"))
 
 	for _, args := range [][]string{
-		{"topic", "set", "mail"}, {"topic", "set", "mail", "--ttr", "0"}, {"topic", "set", "mail", "--max-attempts", "-1"}, {"topic", "set", "mail", "--max-pending", "-1"}, {"topic", "unset", "mail", "max_pending"}, {"topic", "nothing"}, {"topic"},
+		{"topic", "set", "mail"}, {"topic", "set", "mail", "--ttr", "0"}, {"topic", "set", "mail", "--max-attempts", "-1"}, {"topic", "set", "mail", "--max-pending", "-1"}, {"topic", "unset", "mail", "max_pending"}, {"topic", "nothing"},
 	} {
 		code, _, errs := s.run(args...)
 		require.Equal(t, exitUsage, code, args)

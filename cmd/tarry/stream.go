@@ -7,17 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/job"
 )
 
 func streamCommand() *cobra.Command {
-	c := newCommand("stream", "print jobs as they become ready", "", "Prints jobs as they become ready, until it is stopped. At most as many as the credit\nsays are unfinished at one time; finish them, from anywhere, and the next come.",
-		"tarry stream --topic mail --credit 20 --finish", 0, 0)
+	c := newCommand("stream", "print jobs as they become ready", "TOPIC...", "Prints jobs as they become ready, until it is stopped. At most as many as the credit\nsays are unfinished at one time; finish them, from anywhere, and the next come.",
+		"tarry stream mail --credit 20 --finish", 0, job.MaxReserveTopics)
 	var topics, ttr, heartbeat = new(list), &duration{positive: true}, &duration{positive: true}
 	var credit, most int
 	var finish, release bool
 	var consumer string
 	raw := c.rawFlag("print the bodies alone, byte for byte, and a newline after each")
-	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.VarP(topics, "topic", "t", "`name` of a topic to take from, like an argument TOPIC; several: --topic a --topic b")
 	c.flags.IntVar(&credit, "credit", 1, "`number` of unfinished jobs at one time, 1 to 1000")
 	c.flags.IntVarP(&most, "max", "n", 0, "`number` of jobs to stop after; default: go on for ever")
 	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
@@ -25,10 +26,11 @@ func streamCommand() *cobra.Command {
 	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history")
 	c.flags.BoolVar(&finish, "finish", false, "finish each job once it is printed")
 	c.flags.BoolVar(&release, "release", false, "give unfinished jobs back when the connection ends")
-	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		topics.names = append(topics.names, args...)
 		switch {
 		case len(topics.names) == 0:
-			return usagef("--topic is missing")
+			return usagef("TOPIC is missing")
 		case credit < 1:
 			return usagef("--credit is %d; it takes 1 to 1000", credit)
 		case most < 0:

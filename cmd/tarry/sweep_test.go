@@ -32,7 +32,7 @@ func TestDeadJobsFromTheCommandLine(t *testing.T) {
 	require.Contains(t, out, "later")
 	require.Equal(t, "there may be more; --max is 1\n", errs)
 	code, out, errs = s.run("list", "empty")
-	require.Equal(t, []any{exitOK, "", "there is no such job\n"}, []any{code, out, errs})
+	require.Equal(t, []any{exitOK, "", "no jobs in the topic empty\n"}, []any{code, out, errs})
 
 	require.Equal(t, "1 kicked; there may be more\n", s.ok("kick", "--topic", "mail", "--max", "1"))
 	require.Equal(t, "1 kicked\n", s.ok("kick", "--topic", "mail", "--all", "--reason", "route", "--rate", "0.5", "--to-topic", "slow"))

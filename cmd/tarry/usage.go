@@ -26,8 +26,7 @@ func flagsOnly(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// group makes a command that only holds others. Without one of them it prints its help
-// and fails.
+// group makes a command that only holds others. Without one of them it prints its help.
 func group(use, short, text string, commands ...*cobra.Command) *cobra.Command {
 	// DisableFlagsInUseLine tells usageTemplate that it does nothing by itself.
 	g := &cobra.Command{Use: use, Short: short, Long: text, SuggestionsMinimumDistance: 2, DisableFlagsInUseLine: true}
@@ -38,13 +37,7 @@ func group(use, short, text string, commands ...*cobra.Command) *cobra.Command {
 		}
 		return nil
 	}
-	g.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return cmd.Help()
-		}
-		cmd.SetOut(cmd.ErrOrStderr())
-		return errors.Join(cmd.Help(), exit(exitUsage))
-	}
+	g.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return g
 }
 

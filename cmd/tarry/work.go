@@ -65,13 +65,13 @@ type worker struct {
 }
 
 func workCommand() *cobra.Command {
-	c := newCommand("work", "run a program for each job", "[flags] [-- ARGUMENT...]", workText,
-		"tarry work --topic mail --exec ./send.sh --concurrency 4", 0, 1000)
+	c := newCommand("work", "run a program for each job", "[TOPIC...] [flags] [-- ARGUMENT...]", workText,
+		"tarry work mail --exec ./send.sh --concurrency 4", 0, 1000)
 	var topics, ttr, timeout = new(list), &duration{positive: true}, &duration{positive: true}
 	var delay, grace = &duration{d: 10 * time.Second}, &duration{d: 30 * time.Second}
 	var program, consumer string
 	var concurrency, most int
-	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.VarP(topics, "topic", "t", "`name` of a topic to take from, instead of the arguments TOPIC; several: --topic a --topic b")
 	c.flags.StringVarP(&program, "exec", "e", "", "`program` to run for each job (required)")
 	c.flags.IntVarP(&concurrency, "concurrency", "c", 1, "`number` of programs at one time, 1 to 1000")
 	c.flags.IntVarP(&most, "max", "n", 0, "`number` of jobs to stop after; default: go on for ever")
@@ -81,9 +81,16 @@ func workCommand() *cobra.Command {
 	c.flags.Var(grace, "grace", "`time` that running programs have to end when the worker is stopped")
 	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history; default: the machine's name")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		if len(topics.names) == 0 {
+			own := len(args)
+			if dash := c.flags.ArgsLenAtDash(); dash >= 0 {
+				own = dash
+			}
+			topics.names, args = args[:own], args[own:]
+		}
 		switch {
 		case len(topics.names) == 0:
-			return usagef("--topic is missing")
+			return usagef("TOPIC is missing")
 		case program == "":
 			return usagef("--exec is missing")
 		case concurrency < 1 || concurrency > maxWorkers:

@@ -186,7 +186,7 @@ func TestAWorkerThatIsStoppedEndsItsWork(t *testing.T) {
 func TestAWorkerThatMakesNoSense(t *testing.T) {
 	s := newShell(t)
 	for line, says := range map[string]string{
-		"work -e x":             "--topic is missing",
+		"work -e x":             "TOPIC is missing",
 		"work -t t":             "--exec is missing",
 		"work -t t -e sh -c 0":  "--concurrency is 0",
 		"work -t t -e sh -n -1": "--max is -1",
