@@ -212,6 +212,11 @@ func (x *call) added(r *jobpb.Result) {
 	x.json.added(r)
 }
 
+// hasEnded reports whether a job will not be handed out any more, unless somebody kicks it.
+func hasEnded(s jobpb.State) bool {
+	return s == jobpb.State_STATE_DEAD || s == jobpb.State_STATE_FINISHED || s == jobpb.State_STATE_DELETED
+}
+
 // added adds the fields of a successful add.
 func (w *writer) added(r *jobpb.Result) {
 	w.boolean("success", true)
@@ -221,6 +226,7 @@ func (w *writer) added(r *jobpb.Result) {
 	w.timestamp("due_at", r.DueMs)
 	w.number("revision", uint64(r.Revision))
 	w.boolean("existing", r.Existing)
+	w.booleanIfTrue("ended", r.Existing && hasEnded(r.State))
 	w.booleanIfTrue("replaced", r.Replaced)
 	w.booleanIfTrue("postponed", r.Postponed)
 }

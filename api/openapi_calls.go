@@ -58,8 +58,8 @@ var replies = map[string]string{
 	"Description": "openapi",
 	"Error":       "success:bool code error field? outcome? id? value?:any ready?:bool reasons?:[]string warnings?:[]string leader?",
 
-	"Added":         "success:bool id seq:int state due_at?:time revision:int existing:bool replaced?:bool postponed?:bool",
-	"AddResult":     "success:bool id? seq?:int state? due_at?:time revision?:int existing?:bool replaced?:bool postponed?:bool " + failedItem,
+	"Added":         "success:bool id seq:int state due_at?:time revision:int existing:bool ended?:bool replaced?:bool postponed?:bool",
+	"AddResult":     "success:bool id? seq?:int state? due_at?:time revision?:int existing?:bool ended?:bool replaced?:bool postponed?:bool " + failedItem,
 	"AddResults":    "success:bool results:[]AddResult",
 	"Changed":       "success:bool id seq:int state revision?:int due_at?:time reserved_until?:time",
 	"ChangeResult":  "success:bool id? seq?:int state? revision?:int due_at?:time reserved_until?:time " + failedItem,

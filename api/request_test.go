@@ -75,7 +75,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":1924992000}`, job.CodeInvalid, "due_at is 1924992000; a number is of milliseconds since 1970 and at least 100000000000, in 1973: is this one of seconds?"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":-1}`, job.CodeInvalid, "due_at is -1"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":[]}`, job.CodeInvalid, "due_at must be an RFC 3339 timestamp or"},
-		{"/v1/jobs", `{"topic":"t","body":1,"id":"a","if_exists":"maybe"}`, job.CodeInvalid, "conflict, keep, replace and postpone"},
+		{"/v1/jobs", `{"topic":"t","body":1,"id":"a","if_exists":"maybe"}`, job.CodeInvalid, "conflict, keep, replace, replace_ended and postpone"},
 		{"/v1/jobs", `{"topic":"t","body":1,"if_exists":"keep"}`, job.CodeInvalid, "without an id"},
 		{"/v1/jobs", `{"topic":"t","body":1,"backoff":-1}`, job.CodeInvalid, "backoff.delays is -1 s"},
 		{"/v1/jobs", `{"topic":"t","body":1,"backoff":[]}`, job.CodeInvalid, "neither delays nor base"},

@@ -220,13 +220,15 @@ var ifExists = map[string]jobpb.IfExists{
 	"keep":     jobpb.IfExists_IF_EXISTS_KEEP,
 	"replace":  jobpb.IfExists_IF_EXISTS_REPLACE,
 	"postpone": jobpb.IfExists_IF_EXISTS_POSTPONE,
+
+	"replace_ended": jobpb.IfExists_IF_EXISTS_REPLACE_ENDED,
 }
 
 // ifExists sets what an add does if a job with its id exists.
 func (q *addRequest) ifExists(add *jobpb.Add) error {
 	what, ok := ifExists[q.IfExists.or("conflict")]
 	if !ok {
-		return job.Invalid("if_exists", "is %.40q; it takes conflict, keep, replace and postpone", q.IfExists.v)
+		return job.Invalid("if_exists", "is %.40q; it takes conflict, keep, replace, replace_ended and postpone", q.IfExists.v)
 	}
 	if q.IfExists.set && add.Id == "" {
 		return job.Invalid("if_exists", "is given without an id")

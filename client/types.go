@@ -65,6 +65,9 @@ const (
 	Keep     IfExists = "keep"     // the existing job stays, and Existing is set
 	Replace  IfExists = "replace"  // the new job replaces it, unless it is reserved
 	Postpone IfExists = "postpone" // a delayed or ready job gets the new due time and keeps the rest
+	// ReplaceEnded replaces a job that is dead, or finished or deleted and retained; else it is as
+	// Conflict. It needs cluster version 2.
+	ReplaceEnded IfExists = "replace_ended"
 )
 
 // Condition is a condition on the job's revision or state. If the job does not meet it the
@@ -99,6 +102,9 @@ type Added struct {
 	Revision uint32    `json:"revision"`
 	// Existing is set if no job was added because one existed.
 	Existing bool `json:"existing"`
+	// Ended is set with Existing if that job is dead, finished or deleted, so that nothing runs
+	// because of this add. ReplaceEnded adds a new job then.
+	Ended bool `json:"ended,omitzero"`
 	// Replaced is set if the job replaced another one, Postponed if the existing job got
 	// another due time.
 	Replaced  bool `json:"replaced,omitzero"`

@@ -12,7 +12,8 @@ import (
 // addTakenID handles an add whose id is taken, and reports whether a job must still be
 // made.
 func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
-	replaces := a.IfExists == jobpb.IfExists_IF_EXISTS_REPLACE
+	over := old.ended() || old.State == jobpb.State_STATE_DEAD
+	replaces := a.IfExists == jobpb.IfExists_IF_EXISTS_REPLACE || a.IfExists == jobpb.IfExists_IF_EXISTS_REPLACE_ENDED && over
 	if !replaces && a.IfExists != jobpb.IfExists_IF_EXISTS_POSTPONE {
 		m.addExisting(a, old, r)
 		return false

@@ -90,6 +90,8 @@ func (x *tx) addTakenID(op *jobpb.Add, old *record, r *jobpb.Result) error {
 		return x.replace(op, old, r)
 	case jobpb.IfExists_IF_EXISTS_POSTPONE:
 		return x.postpone(op, old, r)
+	case jobpb.IfExists_IF_EXISTS_REPLACE_ENDED:
+		return x.replaceEnded(op, old, r)
 	default:
 		return x.addExisting(op, old, r)
 	}

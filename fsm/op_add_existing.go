@@ -131,6 +131,24 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	return err
 }
 
+// replaceEnded replaces the job that has an add's id if it has ended: nobody would get the job of
+// the add otherwise.
+func (x *tx) replaceEnded(op *jobpb.Add, old *record, r *jobpb.Result) error {
+	t, err := x.topicOf(old)
+	if err != nil {
+		return err
+	}
+	list, err := x.listOf(t, old)
+	switch {
+	case err != nil:
+		return err
+	case list == listDead || old.status.phase.ended():
+		return x.replace(op, old, r)
+	default:
+		return x.addExisting(op, old, r)
+	}
+}
+
 // postpone gives the job that has an add's id the due instant of the add. A retained job is
 // replaced instead.
 func (x *tx) postpone(op *jobpb.Add, old *record, r *jobpb.Result) error {

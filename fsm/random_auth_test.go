@@ -97,7 +97,7 @@ func (s *authSimulation) operation() *jobpb.Op {
 	case 0, 1:
 		return opAdd(&jobpb.Add{Topic: s.topic(), DelayMs: int64(s.random.IntN(3)) * 5})
 	case 2, 3:
-		return opAdd(&jobpb.Add{Topic: s.topic(), Id: fmt.Sprint("job-", s.random.IntN(5)), IfExists: jobpb.IfExists(s.random.IntN(4))})
+		return opAdd(&jobpb.Add{Topic: s.topic(), Id: fmt.Sprint("job-", s.random.IntN(5)), IfExists: jobpb.IfExists(s.random.IntN(5))})
 	case 4:
 		return opReserve(1, s.topic(), s.topic())
 	case 5:

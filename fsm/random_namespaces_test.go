@@ -99,7 +99,7 @@ func (g *namespaceOps) add() *jobpb.Add {
 	a := &jobpb.Add{Topic: g.topic(), Body: make([]byte, g.rng.IntN(20)), MaxAttempts: 2, DelayMs: int64(g.rng.IntN(3)) * 100}
 	if g.rng.IntN(2) == 0 {
 		a.Id = fmt.Sprintf("id-%d", g.rng.IntN(8))
-		a.IfExists = jobpb.IfExists(g.rng.IntN(4))
+		a.IfExists = jobpb.IfExists(g.rng.IntN(5))
 	}
 	return a
 }

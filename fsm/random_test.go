@@ -451,7 +451,7 @@ func (s *simulation) addOp() *jobpb.Op {
 		if old := s.model.taken(a.Id); old != nil && s.rng.IntN(2) == 0 {
 			a = proto.Clone(&old.first).(*jobpb.Add)
 		}
-		a.IfExists = jobpb.IfExists(s.pick(0, 0, 0, 1, 2, 3))
+		a.IfExists = jobpb.IfExists(s.pick(0, 0, 0, 1, 2, 3, 4))
 		a.Condition = s.condition()
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}}

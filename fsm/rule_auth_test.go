@@ -43,6 +43,7 @@ func rightCases() []rightCase {
 		{opAdd(&jobpb.Add{Topic: "pushed", Options: pushed}), needs{"pushed": auth.Add | auth.Push}},
 		{opAdd(&jobpb.Add{Topic: "b.x", Id: "a-job", IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}), needs{"a.x": auth.Manage, "b.x": auth.Add}},
 		{opAdd(&jobpb.Add{Topic: "a.x", Id: "a-job", DelayMs: 5, IfExists: jobpb.IfExists_IF_EXISTS_POSTPONE}), from(auth.Add)},
+		{opAdd(&jobpb.Add{Topic: "b.x", Id: "a-job", IfExists: jobpb.IfExists_IF_EXISTS_REPLACE_ENDED}), needs{"a.x": auth.Read, "b.x": auth.Add}},
 		{opAdd(&jobpb.Add{Topic: "b.x", Id: "a-job", IfExists: jobpb.IfExists_IF_EXISTS_KEEP}), needs{"a.x": auth.Read, "b.x": auth.Add}},
 		{opAtomicAdd(&jobpb.AtomicAdd{Adds: []*jobpb.Add{{Topic: "a.x", TtrMs: 1}, {Topic: "b.x", TtrMs: 1}}}), both(auth.Add)},
 		{opAtomicAdd(&jobpb.AtomicAdd{Finish: &jobpb.Finish{Ref: reserved}, Adds: []*jobpb.Add{{Topic: "b.x", TtrMs: 1}}}), both(auth.Consume)},
@@ -353,7 +354,7 @@ func TestJobsOfOthersAreHidden(t *testing.T) {
 	missing := r.one(of("other", opDelete(bySeq(99)))).Message
 	require.Equal(t, missing, strings.Replace(r.one(of("other", opDelete(bySeq(3)))).Message, "number 3", "number 99", 1))
 
-	for _, ifExists := range []jobpb.IfExists{jobpb.IfExists_IF_EXISTS_CONFLICT, jobpb.IfExists_IF_EXISTS_KEEP, jobpb.IfExists_IF_EXISTS_REPLACE, jobpb.IfExists_IF_EXISTS_POSTPONE} {
+	for _, ifExists := range []jobpb.IfExists{jobpb.IfExists_IF_EXISTS_CONFLICT, jobpb.IfExists_IF_EXISTS_KEEP, jobpb.IfExists_IF_EXISTS_REPLACE, jobpb.IfExists_IF_EXISTS_POSTPONE, jobpb.IfExists_IF_EXISTS_REPLACE_ENDED} {
 		add := &jobpb.Add{Topic: "b.x", Id: "a-job", IfExists: ifExists, TtrMs: 60_000}
 		res := r.one(of("other", opAdd(add)))
 		require.Equal(t, jobpb.Code_ID_CONFLICT, res.Code)

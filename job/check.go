@@ -14,7 +14,7 @@ import "tarry/job/jobpb"
 func CheckOp(op *jobpb.Op, l *Limits) error {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
-		return l.checkAdd(k.Add)
+		return l.checkNewAdd(k.Add)
 	case *jobpb.Op_AtomicAdd:
 		return l.checkAtomicAdd(k.AtomicAdd)
 	case *jobpb.Op_Reserve:
@@ -72,6 +72,11 @@ func checkRef(ref *jobpb.Ref) error {
 	return nil
 }
 
+// checkNewAdd is checkAdd for a job that comes from a client and not from another cluster.
+func (l *Limits) checkNewAdd(op *jobpb.Add) error {
+	return firstOf(l.checkAdd(op), l.checkPlain("topic", op.Topic), l.checkPlain("id", op.Id))
+}
+
 // checkAdd leaves the rule that needs the clock to CheckDue.
 func (l *Limits) checkAdd(op *jobpb.Add) error {
 	if err := l.CheckTopic("topic", op.Topic); err != nil {
@@ -96,8 +101,8 @@ func (l *Limits) checkAdd(op *jobpb.Add) error {
 	if err := l.checkBody(op.Body, op.BodyKind); err != nil {
 		return err
 	}
-	if op.IfExists < 0 || op.IfExists > jobpb.IfExists_IF_EXISTS_POSTPONE {
-		return Invalid("if_exists", "is %d; this release knows only 0 to 3", op.IfExists)
+	if op.IfExists < 0 || op.IfExists > jobpb.IfExists_IF_EXISTS_REPLACE_ENDED {
+		return Invalid("if_exists", "is %d; this release knows only 0 to 4", op.IfExists)
 	}
 	if err := l.checkCondition(op.Condition); err != nil {
 		return err
@@ -119,7 +124,7 @@ func (l *Limits) checkAtomicAdd(op *jobpb.AtomicAdd) error {
 	}
 	bodies, ids := 0, make(map[string]bool)
 	for i, add := range op.Adds {
-		err := l.checkAdd(add)
+		err := l.checkNewAdd(add)
 		bodies += len(add.Body)
 		switch {
 		case err != nil:
@@ -264,7 +269,7 @@ func (l *Limits) checkToTopic(topic string) error {
 	if topic == "" {
 		return nil // its own
 	}
-	return l.CheckTopic("to_topic", topic)
+	return firstOf(l.CheckTopic("to_topic", topic), l.checkPlain("to_topic", topic))
 }
 
 // checkTTR checks the TTR of a job. That of a reservation may be 0, which means the job's.

@@ -70,7 +70,7 @@ func whenRules(of anAdd, field func(string) string) []rule {
 		{set(func(a *jobpb.Add) { a.DelayMs = -1 }), "delay", "is -0.001 s; it must be between 0 and 1000000000 s"},
 		{set(func(a *jobpb.Add) { a.DelayMs = pastDelay }), "delay", "is 1000000000.001 s"},
 		{set(func(a *jobpb.Add) { a.DueMs = -1 }), "due_at", "before 1970"},
-		{set(func(a *jobpb.Add) { a.IfExists = 4 }), "if_exists", "is 4"},
+		{set(func(a *jobpb.Add) { a.IfExists = 5 }), "if_exists", "is 5"},
 	}, field)
 }
 

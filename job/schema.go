@@ -12,6 +12,8 @@ import (
 // in the schema ("tarry.v1.Touch.ttr_ms"), or all fields of a message by that of the message;
 // FirstVersion if it is not listed. Operations, the fields of Op, have it in operation.go.
 var since = map[protoreflect.FullName]uint32{
+	"tarry.v1.IF_EXISTS_REPLACE_ENDED": 2,
+
 	"tarry.v1.ImportJob":     2,
 	"tarry.v1.FollowLog":     2,
 	"tarry.v1.FollowedEntry": 2,

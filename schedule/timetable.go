@@ -106,8 +106,15 @@ func (t *Timetable) OffsetOf(ms int64) int32 {
 }
 
 // Check parses a schedule as New does, and rejects one that has no run after nowMS.
+// It also rejects what older releases accepted and nodes or users may take for different times.
 func Check(s *jobpb.Schedule, nowMS int64) error {
 	t, err := New(s, nowMS)
+	if err == nil {
+		err = checkZoneName(s.Zone)
+	}
+	if err == nil {
+		err = checkDays(s.Spec)
+	}
 	if err != nil {
 		return err
 	}

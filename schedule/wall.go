@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -32,9 +31,6 @@ type wall struct {
 	follows bool // elapsed time rather than times of day
 }
 
-// fieldNames are those of a six-field expression.
-var fieldNames = [...]string{"second", "minute", "hour", "day of month", "month", "day of week"}
-
 func parseWall(spec string, loc *time.Location) (*wall, error) {
 	fields := strings.Fields(spec)
 	named := len(fields) == 1 && strings.HasPrefix(spec, "@")
@@ -44,12 +40,12 @@ func parseWall(spec string, loc *time.Location) (*wall, error) {
 	if strings.Contains(spec, "=") { // the parser's own syntax for a zone
 		return nil, job.Invalid("spec", "is %.60q; the time zone goes into the field zone", spec)
 	}
-	expr, err := parser.Parse(spec)
+	expr, err := parser.Parse(spellOut(spec, fields))
 	switch {
 	case err != nil && named:
 		return nil, job.Invalid("spec", "is %.60q; the names are @yearly, @monthly, @weekly, @daily and @hourly", spec)
 	case err != nil:
-		return nil, explain(spec, fields, err)
+		return nil, explain(spec, fields)
 	}
 	w := &wall{expr: expr, loc: loc, follows: spec == "@hourly"}
 	if !named {
@@ -57,25 +53,6 @@ func parseWall(spec string, loc *time.Location) (*wall, error) {
 	}
 	return w, nil
 }
-
-// explain finds the invalid field among five or six, by parsing each one alone.
-func explain(spec string, fields []string, err error) error {
-	first := len(fieldNames) - len(fields)
-	position := 0
-	for i, field := range fields {
-		position += strings.Index(spec[position:], field)
-		alone := strings.Fields("0 * * * * *")
-		alone[first+i] = field
-		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
-			return job.Invalid("spec", "has %.40q for the %s, at byte %d: %s", field, fieldNames[first+i], position+1, brief(err))
-		}
-		position += len(field)
-	}
-	return job.Invalid("spec", "is %.60q: %s", spec, brief(err))
-}
-
-// brief shortens a message of a library, which may repeat the input.
-func brief(err error) string { return fmt.Sprintf("%.120s", err) }
 
 // next returns the first time after t, which is in the zone; zero when there is none. It
 // searches from one change of the zone's offset to the next.

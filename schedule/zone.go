@@ -11,6 +11,16 @@ import (
 // zones caches the zones that were requested and exist: some hundred at most.
 var zones sync.Map // name -> *time.Location
 
+// checkZoneName refuses names that systems give to files beside the zones: localtime and posixrules
+// are another zone on each node, right/ has leap seconds, and none is in the binary. The names of
+// zones begin with a capital letter.
+func checkZoneName(name string) error {
+	if name[0] < 'A' || name[0] > 'Z' || name == "Factory" {
+		return job.Invalid("zone", "is %.60q, which is not the same on each node; it takes the name of an IANA time zone, such as UTC or Europe/Berlin", name)
+	}
+	return nil
+}
+
 // zone finds a time zone by its IANA name. It rejects "Local", which would mean another
 // zone on each node.
 func zone(name string) (*time.Location, error) {

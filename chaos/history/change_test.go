@@ -191,6 +191,10 @@ func TestLivesWithChangesCanFail(t *testing.T) {
 			a.Result = created
 			return ops
 		}},
+		{"job that waits is replaced by an add that replaces ended ones", func(ops []Op) []Op {
+			find(ops, "r", Add, 1).IfExists = replaceEnded
+			return ops
+		}},
 		{"add finds a job where none is", func(ops []Op) []Op {
 			find(ops, "c", Add, 0).Result = "existing"
 			return ops

@@ -204,7 +204,7 @@ func (s *jobHistory) endOf(seq uint64) int64 {
 		}
 	}
 	for _, a := range s.adds {
-		if a.IfExists == replace && (a.Outcome == Unknown || (a.Result == replaced && a.Seq > seq)) {
+		if a.mayReplace() && (a.Outcome == Unknown || (a.Result == replaced && a.Seq > seq)) {
 			end = min(end, a.Invoke)
 		}
 	}

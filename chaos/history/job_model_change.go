@@ -18,9 +18,12 @@ func (m jobModel) hidden(c call) bool { return m.phase == reserved || m.ready(c)
 // addAgain is an add whose id is taken.
 func (m jobModel) addAgain(c call) []jobModel {
 	gives := !m.held(c) && m.meets(c) // way, or room to move
+	if c.IfExists == replaceEnded {
+		gives = gives && m.canBe("dead", c)
+	}
 	if c.Outcome == Unknown {
 		switch {
-		case gives && c.IfExists == replace:
+		case gives && c.mayReplace():
 			return []jobModel{m.fresh(c)}
 		case gives && c.IfExists == postpone && !m.died(c):
 			return []jobModel{m.postponed(c)}

@@ -160,11 +160,12 @@ const (
 
 // What an add does when its id is taken, and how it is answered then.
 const (
-	replace   = "replace"
-	postpone  = "postpone"
-	created   = "created"
-	replaced  = "replaced"
-	postponed = "postponed"
+	replace      = "replace"
+	replaceEnded = "replace_ended"
+	postpone     = "postpone"
+	created      = "created"
+	replaced     = "replaced"
+	postponed    = "postponed"
 )
 
 // Counts are the counters of a topic that only grow, as one read saw them.
@@ -172,6 +173,11 @@ type Counts struct {
 	Stale                    bool  // the node answered from what it had, not from the latest
 	Conn                     int64 // the client's connection, by number
 	Added, Finished, Deleted uint64
+}
+
+// mayReplace reports whether o is an add that can take the place of a job with its id.
+func (o *Op) mayReplace() bool {
+	return o.Kind == Add && (o.IfExists == replace || o.IfExists == replaceEnded)
 }
 
 // moves reports whether the call gives a job that is there another due instant.

@@ -87,15 +87,17 @@ func (c Config) sharedJob(n int, now int64) (id, topic string) {
 
 // meeting makes an add that changes the existing job with its id.
 func (e editor) meeting(j *newJob) *newJob {
-	switch e.rand.IntN(5) {
+	switch e.rand.IntN(6) {
 	case 0:
 		j.IfExists = "keep"
+	case 5:
+		j.IfExists = "replace_ended"
 	case 1, 2:
 		j.IfExists = "replace"
 	default:
 		j.IfExists = "postpone"
 	}
-	if j.IfExists != "keep" {
+	if j.IfExists == "replace" || j.IfExists == "postpone" {
 		c := e.condition()
 		j.IfRevision, j.IfState = c.revision, c.states()
 	}

@@ -112,7 +112,7 @@ export interface AddJob<B = Body> extends Condition {
   /** Where the job is posted, in a topic whose push has `jobUrls`. */
   pushUrl?: string;
   /** What the add does when the id is taken; default `conflict`. */
-  ifExists?: "conflict" | "keep" | "replace" | "postpone";
+  ifExists?: "conflict" | "keep" | "replace" | "replace_ended" | "postpone";
 }
 
 export interface Added {
@@ -123,6 +123,8 @@ export interface Added {
   revision: number;
   /** No job was made: it was there already. */
   existing: boolean;
+  /** That job is dead, finished or deleted: nothing runs because of this add. */
+  ended?: boolean;
   replaced?: boolean;
   postponed?: boolean;
 }

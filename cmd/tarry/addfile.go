@@ -67,6 +67,7 @@ type addProgress struct {
 	linePlace
 	Added    int `json:"added"`
 	Existing int `json:"existing"`
+	Ended    int `json:"ended,omitzero"` // of Existing
 }
 
 // fileAdder adds the jobs of a file, a batch after the other.
@@ -102,10 +103,17 @@ func (t *terminal) importFile(ctx context.Context, file string, defaults jobLine
 			return err
 		}
 	}
+	ended := ""
 	if t.json {
-		return t.out.line(`{"added":%d,"existing":%d}`, m.done.Added, m.done.Existing)
+		if m.done.Ended > 0 {
+			ended = fmt.Sprintf(`,"ended":%d`, m.done.Ended)
+		}
+		return t.out.line(`{"added":%d,"existing":%d%s}`, m.done.Added, m.done.Existing, ended)
 	}
-	return t.out.line("%d added, %d were there already", m.done.Added, m.done.Existing)
+	if m.done.Ended > 0 {
+		ended = fmt.Sprintf(", %d of which have ended, so nothing runs (if_exists: replace_ended adds them anew)", m.done.Ended)
+	}
+	return t.out.line("%d added, %d were there already%s", m.done.Added, m.done.Existing, ended)
 }
 
 // open opens the file at the place up to which it is added.
@@ -244,6 +252,9 @@ func (m *fileAdder) count(results []client.AddResult) error {
 			}
 		case r.Existing:
 			m.next.Existing++
+			if r.Ended {
+				m.next.Ended++
+			}
 		default:
 			m.next.Added++
 		}

@@ -51,6 +51,15 @@ func TestJobsOfAFileAreAdded(t *testing.T) {
 	s.stdin = `{"topic":"in","id":"c","body":"x"}`
 	require.Equal(t, "{\"added\":1,\"existing\":0}\n", s.ok("add", "-f", "-", "--json"))
 	require.Equal(t, "0 added, 1 were there already\n", s.ok("add", "-f", "-"))
+
+	// What has ended runs only if that is asked for.
+	s.ok("topic", "set", "in", "--retain", "1h")
+	s.ok("delete", "c")
+	require.Contains(t, s.ok("add", "-f", "-"), "0 added, 1 were there already, 1 of which have ended")
+	require.Equal(t, "{\"added\":0,\"existing\":1,\"ended\":1}\n", s.ok("add", "-f", "-", "--json"))
+	require.Contains(t, s.ok("add", "-t", "in", "--id", "c", "x"), "has ended")
+	require.Contains(t, s.ok("add", "-t", "in", "--id", "c", "x", "--if-exists", "replace_ended"), "another job gave way")
+	require.Contains(t, s.ok("add", "-t", "in", "--id", "c", "x", "--if-exists", "replace_ended"), "it was there already")
 }
 
 func TestAnInterruptedFileGoesOnAndAddsNoJobTwice(t *testing.T) {

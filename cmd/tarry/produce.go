@@ -32,7 +32,7 @@ func addCommand() *cobra.Command {
 	c.flags.VarP(&delay, "delay", "d", "`time` until the job is due, such as 250ms, 30s, 1h30m")
 	c.flags.Var(&due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
 	c.flags.Var(&expires, "expires-at", "`timestamp` at which the job is dropped, or dead if its topic says so, unless somebody has it then")
-	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
+	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace, replace_ended or postpone; default conflict")
 	var file string
 	c.flags.StringVarP(&file, "file", "f", "", "`file` with a job on each line, instead of BODY; - is standard input")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
@@ -144,6 +144,8 @@ func (t *terminal) printAdded(a client.Added) error {
 	switch {
 	case a.Postponed:
 		note = " (it was there already and was put off)"
+	case a.Ended:
+		note = " (it was there already and has ended, so nothing runs; --if-exists replace_ended adds it anew)"
 	case a.Existing:
 		note = " (it was there already)"
 	case a.Replaced:

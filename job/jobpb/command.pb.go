@@ -144,6 +144,9 @@ const (
 	IfExists_IF_EXISTS_KEEP     IfExists = 1 // succeed with "existing", whatever the job is
 	IfExists_IF_EXISTS_REPLACE  IfExists = 2 // replace the job, unless it is reserved
 	IfExists_IF_EXISTS_POSTPONE IfExists = 3 // give a delayed or ready job the new due instant, and change nothing else
+	// Replace a job that has ended (dead, or finished or deleted and retained); else as CONFLICT.
+	// Since cluster version 2.
+	IfExists_IF_EXISTS_REPLACE_ENDED IfExists = 4
 )
 
 // Enum value maps for IfExists.
@@ -153,12 +156,14 @@ var (
 		1: "IF_EXISTS_KEEP",
 		2: "IF_EXISTS_REPLACE",
 		3: "IF_EXISTS_POSTPONE",
+		4: "IF_EXISTS_REPLACE_ENDED",
 	}
 	IfExists_value = map[string]int32{
-		"IF_EXISTS_CONFLICT": 0,
-		"IF_EXISTS_KEEP":     1,
-		"IF_EXISTS_REPLACE":  2,
-		"IF_EXISTS_POSTPONE": 3,
+		"IF_EXISTS_CONFLICT":      0,
+		"IF_EXISTS_KEEP":          1,
+		"IF_EXISTS_REPLACE":       2,
+		"IF_EXISTS_POSTPONE":      3,
+		"IF_EXISTS_REPLACE_ENDED": 4,
 	}
 )
 
@@ -7343,12 +7348,13 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"STATE_DEAD\x10\x04\x12\x12\n" +
 	"\x0eSTATE_FINISHED\x10\x05\x12\x11\n" +
-	"\rSTATE_DELETED\x10\x06*e\n" +
+	"\rSTATE_DELETED\x10\x06*\x82\x01\n" +
 	"\bIfExists\x12\x16\n" +
 	"\x12IF_EXISTS_CONFLICT\x10\x00\x12\x12\n" +
 	"\x0eIF_EXISTS_KEEP\x10\x01\x12\x15\n" +
 	"\x11IF_EXISTS_REPLACE\x10\x02\x12\x16\n" +
-	"\x12IF_EXISTS_POSTPONE\x10\x03**\n" +
+	"\x12IF_EXISTS_POSTPONE\x10\x03\x12\x1b\n" +
+	"\x17IF_EXISTS_REPLACE_ENDED\x10\x04**\n" +
 	"\x06Expiry\x12\x0f\n" +
 	"\vEXPIRY_DROP\x10\x00\x12\x0f\n" +
 	"\vEXPIRY_DEAD\x10\x01*<\n" +

@@ -13,6 +13,7 @@ final class Added
      * @param bool $existing the job was there already
      * @param bool $replaced another job was there, and is replaced
      * @param bool $postponed the job that was there got the new due time
+     * @param bool $ended the job that was there is dead, finished or deleted: nothing runs because of this add
      */
     public function __construct(
         public readonly string $id,
@@ -23,6 +24,7 @@ final class Added
         public readonly bool $existing,
         public readonly bool $replaced,
         public readonly bool $postponed,
+        public readonly bool $ended = false,
     ) {
     }
 
@@ -41,6 +43,7 @@ final class Added
             $r['existing'] ?? false,
             $r['replaced'] ?? false,
             $r['postponed'] ?? false,
+            $r['ended'] ?? false,
         );
     }
 }

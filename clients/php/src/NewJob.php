@@ -20,7 +20,7 @@ final class NewJob
      * @param float|null $ttr seconds that one reservation lasts; null: the topic's or the server's default
      * @param int|null $priority the smallest is handed out first; null: 1024
      * @param int|null $maxAttempts then the job is dead; 0 is no limit, null the default
-     * @param string|null $ifExists "conflict" (the default), "keep", "replace" or "postpone"
+     * @param string|null $ifExists "conflict" (the default), "keep", "replace", "replace_ended" or "postpone"
      * @param list<float>|array{base?: float, factor?: float, max?: float, jitter?: float}|null $backoff
      *     seconds to wait after each failed attempt, or their law
      * @param array<string, string> $headers

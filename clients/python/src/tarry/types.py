@@ -232,6 +232,8 @@ class Added(Reply):
     revision: int = 0
     existing: bool = False
     """No job was made, because one was there already."""
+    ended: bool = False
+    """That job is dead, finished or deleted: nothing runs because of this add."""
     replaced: bool = False
     postponed: bool = False
 
