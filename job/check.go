@@ -14,7 +14,7 @@ import "tarry/job/jobpb"
 func CheckOp(op *jobpb.Op, l *Limits) error {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
-		return l.checkNewAdd(k.Add)
+		return l.checkAdd(k.Add)
 	case *jobpb.Op_AtomicAdd:
 		return l.checkAtomicAdd(k.AtomicAdd)
 	case *jobpb.Op_Reserve:
@@ -72,11 +72,6 @@ func checkRef(ref *jobpb.Ref) error {
 	return nil
 }
 
-// checkNewAdd is checkAdd for a job that comes from a client and not from another cluster.
-func (l *Limits) checkNewAdd(op *jobpb.Add) error {
-	return firstOf(l.checkAdd(op), l.checkPlain("topic", op.Topic), l.checkPlain("id", op.Id))
-}
-
 // checkAdd leaves the rule that needs the clock to CheckDue.
 func (l *Limits) checkAdd(op *jobpb.Add) error {
 	if err := l.CheckTopic("topic", op.Topic); err != nil {
@@ -124,7 +119,7 @@ func (l *Limits) checkAtomicAdd(op *jobpb.AtomicAdd) error {
 	}
 	bodies, ids := 0, make(map[string]bool)
 	for i, add := range op.Adds {
-		err := l.checkNewAdd(add)
+		err := l.checkAdd(add)
 		bodies += len(add.Body)
 		switch {
 		case err != nil:
@@ -269,7 +264,7 @@ func (l *Limits) checkToTopic(topic string) error {
 	if topic == "" {
 		return nil // its own
 	}
-	return firstOf(l.CheckTopic("to_topic", topic), l.checkPlain("to_topic", topic))
+	return l.CheckTopic("to_topic", topic)
 }
 
 // checkTTR checks the TTR of a job. That of a reservation may be 0, which means the job's.

@@ -11,7 +11,7 @@ import (
 // a spec and a zone.
 
 func (l *Limits) checkPutSchedule(op *jobpb.PutSchedule) error {
-	if err := firstOf(l.CheckScheduleName("name", op.Name), l.checkPlain("name", op.Name)); err != nil {
+	if err := l.CheckScheduleName("name", op.Name); err != nil {
 		return err
 	}
 	if op.Schedule == nil {
@@ -20,7 +20,7 @@ func (l *Limits) checkPutSchedule(op *jobpb.PutSchedule) error {
 	if err := l.checkSchedule(op.Schedule); err != nil {
 		return err
 	}
-	if err := l.checkNewAdd(op.Schedule.Job); err != nil {
+	if err := l.checkAdd(op.Schedule.Job); err != nil {
 		return Under("job", err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package job
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -39,19 +38,6 @@ func (l *Limits) checkName(field, s string) error {
 		if r > 0x7f && isInvisible(r) {
 			return Invalid(field, "has the character U+%04X, which is invisible or sets the direction of the text; such characters are not allowed", r)
 		}
-	}
-	return nil
-}
-
-// checkPlain checks a new name, which is valid, for what makes it hard to use. In a path, clients and
-// proxies take "." and ".." away; spaces around a name get lost, or were not meant.
-func (l *Limits) checkPlain(field, s string) error {
-	switch {
-	case !l.PlainNames || s == "":
-	case s == "." || s == "..":
-		return Invalid(field, "is %q, which no path of a URL can hold", s)
-	case s != strings.TrimSpace(s):
-		return Invalid(field, "is %.40q; it must not begin or end with a space", s)
 	}
 	return nil
 }

@@ -39,9 +39,6 @@ type Limits struct {
 	MaxInvitationTime                                   time.Duration
 	MaxNamespaces, MaxNamespaceNameBytes                int
 
-	// PlainNames: no new id, topic or schedule is called "." or "..", or has spaces around it.
-	PlainNames bool
-
 	// ReleaseBackoff is the backoff after a release, for a job that has none in a topic that has
 	// none; empty: it does not wait. An expired reservation has taken time already.
 	ReleaseBackoff *jobpb.Backoff
@@ -76,7 +73,6 @@ var firstLimits = Limits{
 
 var secondLimits = func() Limits {
 	l := firstLimits
-	l.PlainNames = true
 	l.ReleaseBackoff = &jobpb.Backoff{BaseMs: 1000, FactorPermille: 2000, MaxMs: 3600_000, JitterPercent: 20}
 	return l
 }()
