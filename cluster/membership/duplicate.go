@@ -36,11 +36,13 @@ func (m *Membership) warnOfDuplicates(ctx context.Context, warned map[string]str
 	}
 }
 
-// wayOut returns what to do about two nodes with one id. The one without Raft state has no
-// data to lose.
+// wayOut returns what to do about two nodes with one id. Where both have Raft state, nobody but the
+// operator knows which of them has jobs that are nowhere else, so no directory is to be removed.
 func wayOut(thisHasState, otherHasState bool) string {
 	which := "one of the two"
 	switch {
+	case thisHasState && otherHasState:
+		return "stop the one that is a copy or was started by mistake, and keep its data directory until cluster health says yes; both have data, and a node of its own needs another --node-id and an empty directory"
 	case thisHasState && !otherHasState:
 		which = "the other"
 	case otherHasState && !thisHasState:
