@@ -75,14 +75,14 @@ func (e *foreignError) Error() string {
 // the time between two tries to reach the addresses of --join.
 const foreignFor = time.Minute
 
-// Foreign describes another cluster that this node has met in place of its own members; empty: none.
+// Foreign describes another cluster that this node has met, while it looks for others by --join and
+// nobody of its own cluster is there; empty: none.
 func (m *Membership) Foreign(now time.Time) string {
 	f := m.foreign.Load()
-	if f == nil || now.Sub(time.Unix(0, m.foreignAt.Load())) > foreignFor || !m.missesMembers() {
+	if f == nil || now.Sub(time.Unix(0, m.foreignAt.Load())) > foreignFor || len(m.members()) > 1 || len(m.seeds.list()) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this node has found another cluster: node %s belongs to cluster %s, this node to cluster %s, and clusters do not mix; correct --join. "+
-		"To move this node there, start it with --join and an empty data directory: what only the old one has stays behind", f.nodeID, f.theirs, f.ours)
+	return fmt.Sprintf("this node has found another cluster, and nobody of its own: node %s belongs to cluster %s, this node to cluster %s, and clusters do not mix: correct --join", f.nodeID, f.theirs, f.ours)
 }
 
 // admit returns an error when a node may not be in the gossip pool. It is called with

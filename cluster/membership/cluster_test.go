@@ -215,7 +215,7 @@ func TestASecondMachineDoesNotTakeThePlaceOfAMemberThatRestarts(t *testing.T) {
 	member.stop()
 	eventually(t, "why it still waits is named", func() bool {
 		return w.leader().reports("the member "+member.id+" (server "+member.serverID()+" at "+member.clusterAddr+") is down") &&
-			w.leader().reports("stop it, remove its data directory and start it with another --node-id")
+			w.leader().reports("stop it, move its data directory away and start it with another --node-id")
 	})
 	require.True(t, w.leader().Configured(member.serverID()))
 	member.start()
@@ -391,7 +391,7 @@ func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 	_, err = forger.Join(context.Background(), []string{leader.gossipAddr()})
 	require.NoError(t, err)
 	eventually(t, "the leader has received it, and reports why it ignores it", func() bool {
-		return w.leader().reports("gossip says that it moved from " + victim.clusterAddr)
+		return w.leader().reports("gossip says that it moved from "+victim.clusterAddr) && w.leader().reports("a copy of its data directory")
 	})
 	require.True(t, w.votesAtItsAddress(victim))
 	require.NoError(t, w.leader().propose("cluster x"), "a majority answers")

@@ -48,5 +48,5 @@ func wayOut(thisHasState, otherHasState bool) string {
 	case otherHasState && !thisHasState:
 		which = "this one"
 	}
-	return "stop " + which + ", remove its data directory and start it with another --node-id"
+	return "stop " + which + ", move its data directory away and start it with another --node-id"
 }

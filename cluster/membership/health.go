@@ -53,10 +53,14 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 		h.Reasons = append(h.Reasons, "the leader is new and has not asked the members yet")
 	}
 	leader := state.Servers[raft.ServerID(m.cfg.ServerID)]
+	live := make(map[raft.ServerID]bool)
+	for _, n := range m.members() {
+		live[raft.ServerID(n.ServerID)] = true
+	}
 	for id, s := range state.Servers {
 		if why := m.otherData(string(id)); why != "" && s.Stats.LastContact < 0 {
 			h.Reasons = append(h.Reasons, why)
-		} else if why := ailment(raftconfig.NodeID(id), s, leader, l.progress.stands(id, time.Now())); why != "" {
+		} else if why := ailment(raftconfig.NodeID(id), s, leader, live[id], l.progress.stands(id, time.Now())); why != "" {
 			h.Reasons = append(h.Reasons, why)
 		} else if l.drains.has(id) {
 			h.Reasons = append(h.Reasons, drainedReason(raftconfig.NodeID(id)))
@@ -98,11 +102,13 @@ func briefly(text string) string {
 }
 
 // ailment describes what is wrong with a server; empty: nothing is. stands is why it does not take
-// part.
-func ailment(node string, s, leader *autopilot.ServerState, stands string) string {
+// part, live is what gossip says of it now; s is some seconds old.
+func ailment(node string, s, leader *autopilot.ServerState, live bool, stands string) string {
 	switch {
-	case s.Server.NodeStatus != autopilot.NodeAlive:
+	case !live:
 		return node + " is not alive: gossip has no sign of it"
+	case s.Server.NodeStatus != autopilot.NodeAlive:
+		return node + " has come back, and the leader has not asked it yet"
 	case stands != "":
 		return node + " does not take part: " + stands
 	case s.Stats.LastContact < 0:

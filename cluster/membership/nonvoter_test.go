@@ -26,9 +26,10 @@ func TestOnlyServersThatMayVoteArePromoted(t *testing.T) {
 
 func TestHealthOfANonVoter(t *testing.T) {
 	s := &autopilot.ServerState{Server: autopilot.Server{NodeStatus: autopilot.NodeAlive, NodeType: nonVoter}, State: autopilot.RaftNonVoter, Health: autopilot.ServerHealth{Healthy: true}}
-	require.Empty(t, ailment("n4", s, nil, ""))
+	require.Empty(t, ailment("n4", s, nil, true, ""))
 	s.Server.NodeType = autopilot.NodeVoter
-	require.Contains(t, ailment("n4", s, nil, ""), "does not vote yet")
+	require.Contains(t, ailment("n4", s, nil, true, ""), "does not vote yet")
 	s.Server.NodeStatus, s.Server.NodeType = autopilot.NodeFailed, nonVoter
-	require.Contains(t, ailment("n4", s, nil, ""), "is not alive")
+	require.Contains(t, ailment("n4", s, nil, false, ""), "is not alive")
+	require.Contains(t, ailment("n4", s, nil, true, ""), "has come back", "it was asked some seconds ago")
 }

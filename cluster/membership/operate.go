@@ -76,6 +76,7 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 	}
 	for i, a := range m.askAll(ctx, nodes) {
 		if a == nil {
+			out[i].Alive = false // gossip takes seconds to see that it is gone
 			out[i].Lag = m.lastLag(raft.ServerID(nodes[i].ServerID), last)
 			continue
 		}

@@ -222,6 +222,23 @@ func TestWithoutALeaderANodeReturnsWhatItKnows(t *testing.T) {
 	require.Equal(t, job.CodeNotApplied, code(n.Remove(ctx, "n2")))
 }
 
+// Gossip takes seconds to see that a process was killed.
+func TestAMemberThatDoesNotReplyIsNotAlive(t *testing.T) {
+	t.Parallel()
+	w, nodes := startTrio(t)
+	leader := w.leader()
+	gone := other(nodes, leader)
+	gone.kill()
+	members, err := leader.Members(context.Background())
+	require.NoError(t, err)
+	require.Len(t, members, 3)
+	for _, m := range members {
+		if m.ID == gone.id {
+			require.False(t, m.Alive)
+		}
+	}
+}
+
 // The server to remove is forgotten, but removing it would leave too few live voters. The
 // health reports that, and joins still work: they may solve it.
 func TestAHalfDoneRemovalDoesNotBlockJoins(t *testing.T) {

@@ -151,7 +151,8 @@ func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Memb
 		return fmt.Errorf("gossip says that it moved from %s to %s: %w", s.Address, n.ClusterAddr, err)
 	}
 	if a.ClusterAddr != n.ClusterAddr {
-		return fmt.Errorf("gossip says that it moved from %s to %s, but it says that it is at %.255q", s.Address, n.ClusterAddr, a.ClusterAddr)
+		return fmt.Errorf("gossip says that it moved from %s to %s, but it says that it is at %.255q: if a second process was started from a copy of its data directory, stop that one; "+
+			"to make it a node of its own, give it an empty data directory and another --node-id", s.Address, n.ClusterAddr, a.ClusterAddr)
 	}
 	if ours := m.cfg.ClusterID(); a.ClusterId != "" && a.ClusterId != ours {
 		return fmt.Errorf("at %s it says that it belongs to cluster %.64q", n.ClusterAddr, a.ClusterId)
@@ -171,7 +172,7 @@ func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft
 				n.NodeID, old.Address, old.ID, n.ServerID, wayOut(false, false))
 		}
 		if at := m.leadership.Load().signs.goneFor(old.ID, m.cfg.Timing.Replace); time.Now().Before(at) {
-			return fmt.Errorf("the member %s (server %s at %s) is down, and this one (server %s at %s) has no data: if it is another machine, stop it, remove its data directory and start it with another --node-id; if the member has lost its data and has a new address, wait until %s, or run \"tarry cluster remove %s\" and \"tarry cluster admit %s\"",
+			return fmt.Errorf("the member %s (server %s at %s) is down, and this one (server %s at %s) has no data: if it is another machine, stop it, move its data directory away and start it with another --node-id; if the member has lost its data and has a new address, wait until %s, or run \"tarry cluster remove %s\" and \"tarry cluster admit %s\"",
 				n.NodeID, old.ID, old.Address, n.ServerID, n.ClusterAddr, at.UTC().Format(time.RFC3339), n.NodeID, n.NodeID)
 		}
 	}

@@ -92,9 +92,14 @@ func (t *terminal) importFile(ctx context.Context, file string, defaults jobLine
 		return err
 	}
 	defer source.Close()
+	if file != "-" {
+		until, stop := untilSignal(ctx)
+		defer stop()
+		ctx = until
+	}
 	if err := m.add(ctx); err != nil {
-		if m.done.Line > 0 && file != "-" {
-			t.notes.line("%d jobs are added; run the same command again to go on", m.done.Added+m.done.Existing)
+		if file != "-" && (m.done.Line > 0 || ctx.Err() != nil) {
+			return t.goesOn(ctx, err, fmt.Sprintf("%d jobs are added", m.done.Added+m.done.Existing))
 		}
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -260,4 +261,46 @@ func TestTheMeterIsForPeople(t *testing.T) {
 	m.show(now, 1, 0.5)
 	m.end()
 	require.Empty(t, screen.String())
+}
+
+// Who interrupts a long command learns how far it is, and how it goes on.
+func TestAnInterruptionSaysHowFarItIs(t *testing.T) {
+	s := newShell(t)
+	file := writeFile(t, manyLines(2500, func(i int) string {
+		return fmt.Sprintf(`{"topic":"mail","id":"j%04d","delay":%d,"body":"x"}`, i, i%2*3600)
+	}))
+	s.ok("add", "-f", file)
+	all, _ := s.exportAll()
+	node, err := url.Parse("http://" + os.Getenv(addrEnv))
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(node)
+	var left atomic.Int64 // calls before the interruption
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if left.Add(-1) < 0 {
+			io.Copy(io.Discard, r.Body) // only then the server notices that the client is gone
+			require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+			<-r.Context().Done()
+			return
+		}
+		r.Host = node.Host
+		through.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	out := filepath.Join(t.TempDir(), "out")
+	for _, c := range []struct {
+		calls int64
+		args  []string
+		says  string
+	}{
+		{2, []string{"export", "mail", "-o", out}, "tarry export: interrupted; 1000 jobs are written to " + out},
+		{2, []string{"add", "-f", file}, "tarry add: interrupted; 2000 jobs are added"},
+		{2, []string{"import", all}, "tarry import: interrupted; 1001 of 2502 lines are imported"},
+	} {
+		left.Store(c.calls)
+		code, _, errs := s.run(append(c.args, "-a", proxy.Listener.Addr().String())...)
+		require.Equal(t, exitFailed, code, "%v: %s", c.args, errs)
+		require.Contains(t, errs, c.says)
+		require.Contains(t, errs, "run the same command again to go on")
+		s.ok(c.args...)
+	}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+
+	"tarry/client"
 )
 
 const bundleText = `Writes a file for whoever helps you: versions, members, health, clocks, and of each member its
@@ -107,10 +109,10 @@ func (b *bundle) collect(ctx context.Context, profiles []string) error {
 	}
 	nodes := map[string]string{} // address by name
 	for _, m := range members {
-		if m.HTTPAddress != "" && m.Alive {
+		if m.HTTPAddress != "" {
 			nodes[m.ID] = t.addressOf(m)
 		} else {
-			b.failed(m.ID, errors.New("it is down, or its HTTP address is not known"))
+			b.failed(m.ID, errors.New("it is down, and its HTTP address is not known"))
 		}
 	}
 	if len(nodes) == 0 { // without a leader a node knows no others
@@ -150,6 +152,11 @@ func (b *bundle) node(ctx context.Context, name, address string) error {
 	defer c.Close()
 	var errs []error
 	about, err := c.Node(ctx)
+	var failed *client.Error
+	if errors.As(err, &failed) && failed.Status == 0 { // nothing else would be read either
+		b.failed(name, err)
+		return nil
+	}
 	if b.failed(name+": build and settings", err) {
 		errs = append(errs, b.addJSON(path.Join(dir, "node.json"), about))
 	}

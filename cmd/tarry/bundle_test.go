@@ -62,7 +62,7 @@ func TestABundleHasTheStateOfTheNodesAndNoSecrets(t *testing.T) {
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, printed, "It has no secrets and no jobs")
 	require.Contains(t, errs, "not in the bundle: n3: it is down")
-	require.Contains(t, errs, "not in the bundle: n2: build and settings")
+	require.Contains(t, errs, "not in the bundle: n2: no node answered")
 	info, err := os.Stat(out)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o600, info.Mode().Perm())

@@ -90,6 +90,11 @@ func (e *exporter) run(ctx context.Context, topic string) error {
 	if err := e.open(); err != nil {
 		return err
 	}
+	if e.file != "" {
+		until, stop := untilSignal(ctx)
+		defer stop()
+		ctx = until
+	}
 	e.countAll(ctx, topic)
 	e.meter = e.t.meter(e.done.Jobs)
 	var err error
@@ -105,8 +110,8 @@ func (e *exporter) run(ctx context.Context, topic string) error {
 	err = errors.Join(err, e.out.Close())
 	if err == nil {
 		err = os.Remove(progressFile(e.file))
-	} else if e.done.Jobs > 0 {
-		e.t.notes.line("%d jobs are written; run the same command again to go on", e.done.Jobs)
+	} else if e.done.Jobs > 0 || ctx.Err() != nil {
+		err = e.t.goesOn(ctx, err, fmt.Sprintf("%d jobs are written to %s", e.done.Jobs, e.file))
 	}
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func healthCommand() *cobra.Command {
 		if t.json {
 			err = t.printJSON(h)
 		} else {
-			err = t.printHealth(h)
+			err = errors.Join(t.printHealth(h), t.warnOfTwoVoters(ctx))
 		}
 		if err == nil && !h.Healthy {
 			return fmt.Errorf("the cluster is not healthy: %s", dash(strings.Join(h.Reasons, "; ")))
@@ -89,6 +89,15 @@ func awaitHealthy(ctx context.Context, within time.Duration, ask func(context.Co
 			return h, errors.Join(errors.New("interrupted before the cluster was healthy"), err)
 		}
 	}
+}
+
+// warnOfTwoVoters prints that a cluster with two voters survives less than one with a single voter.
+func (t *terminal) warnOfTwoVoters(ctx context.Context) error {
+	members, err := t.client.Members(ctx)
+	if err != nil || votersWithout(members, "") != 2 {
+		return nil // the health has said what there is to say
+	}
+	return t.out.line("warning: two nodes vote, and writes need both: if either fails, writes stop; add a third")
 }
 
 func (t *terminal) printHealth(h client.Health) error {

@@ -111,6 +111,8 @@ func (m *fileImport) choose(only string) error {
 }
 
 func (m *fileImport) run(ctx context.Context) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
 	f, err := os.Open(m.file)
 	if err != nil {
 		return err
@@ -130,8 +132,11 @@ func (m *fileImport) run(ctx context.Context) error {
 		m.t.notes.line("topic %s: its push target is left out, because an export has no secrets: tarry topic set %s --push URL --push-secret-file FILE", topic, topic)
 	}
 	if err != nil {
-		if m.done.Line > 0 && !m.flags.dry {
-			m.t.notes.line("%d of %d lines are imported; run the same command again to go on", m.done.Line, m.total.lines()+2)
+		switch {
+		case m.flags.dry:
+			return interrupted(ctx, err, "nothing was changed")
+		case m.done.Line > 0 || ctx.Err() != nil:
+			return m.t.goesOn(ctx, err, fmt.Sprintf("%d of %d lines are imported", m.done.Line, m.total.lines()+2))
 		}
 		return err
 	}

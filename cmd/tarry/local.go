@@ -61,6 +61,24 @@ func (c *localCommand) does(f func(ctx context.Context, args []string) error) *c
 	return c.cmd
 }
 
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. The next one ends the
+// process, which may be waiting for a file.
+func untilSignal(ctx context.Context) (until context.Context, stop func()) {
+	until, stop = signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(until, stop)
+	return until, stop
+}
+
+// goesOn replaces the error of a command whose context a signal has ended, and which goes on where it
+// was, by how far it is. Other errors stay, and done is a note.
+func (t *terminal) goesOn(ctx context.Context, err error, done string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted; %s; run the same command again to go on", done)
+	}
+	t.notes.line("%s; run the same command again to go on", done)
+	return err
+}
+
 // interrupted replaces the error of a command whose context a signal has ended by what that left.
 // Other errors stay, and so does that of a call whose outcome is unknown.
 func interrupted(ctx context.Context, err error, left string) error {

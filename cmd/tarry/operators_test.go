@@ -211,6 +211,23 @@ func TestReplaceWaitsUntilTheNewNodeVotesAndRemovesTheOldOne(t *testing.T) {
 	require.Len(t, s.operator.Calls(), 1)
 }
 
+func TestHealthWarnsOfTwoVoters(t *testing.T) {
+	s := newOperators(t)
+	_, out, _ := s.run("cluster", "health")
+	require.NotContains(t, out, "two nodes vote")
+	s.operator.Change = func(list []job.Member) []job.Member { return list[:2] }
+	_, out, _ = s.run("cluster", "health")
+	require.Contains(t, out, "warning: two nodes vote, and writes need both")
+}
+
+// A cluster may be ready for a release that runs a higher version, though no node runs it yet.
+func TestTheNextVersionDoesNotContradictTheCheck(t *testing.T) {
+	r := versionReport{ClusterVersion: 1, Binary: nodeVersion{Max: 2}}
+	require.Equal(t, "none with the releases that the nodes run; this binary runs up to 2", r.next())
+	r.Binary.Max = 1
+	require.Equal(t, "none; no node runs a higher version", r.next())
+}
+
 func TestAReplacementThatCannotBe(t *testing.T) {
 	s := newOperators(t)
 	code, _, errs := s.run("cluster", "replace", "n2", "n2")
@@ -222,6 +239,9 @@ func TestAReplacementThatCannotBe(t *testing.T) {
 	code, _, errs = s.run("cluster", "replace", "n2", "n3", "-y", "--wait", "1ms")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "removed nothing: n3 is a member, and does not reply")
+	code, _, errs = s.run("cluster", "replace", "n2", "n9", "-y", "--wait", "1ms")
+	require.Equal(t, exitNotFound, code)
+	require.Contains(t, errs, "n9 has not become a member within 1ms, and nothing was removed: no node with this name is known")
 	require.Empty(t, s.operator.Calls())
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,6 +23,8 @@ const replaceEvery = 500 * time.Millisecond
 const replaceText = `Replaces a node by a new one: waits until NEW has joined, has caught up and votes, and only then
 removes OLD for good. Start NEW before, on its own machine, with --join and without
 --bootstrap-expect. OLD may be down. It asks first.
+
+If NEW is no member within a minute, or within --wait if that is given, it gives up.
 
 It can be interrupted at any time and run again: it goes on where it was, and does nothing if the
 replacement is complete. Until NEW votes nothing is removed, so no majority is at risk. --dry-run
@@ -41,7 +44,10 @@ func replaceCommand() *cobra.Command {
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		r := &replacement{t: t, path: c.path(), old: args[0], new: args[1]}
+		r := &replacement{t: t, path: c.path(), old: args[0], new: args[1], joins: min(joinTime, wait.d)}
+		if c.given("wait") != "" {
+			r.joins = wait.d
+		}
 		if r.old == r.new {
 			return usagef("OLD and NEW are both %s; a node that lost its data needs no replacement: start it again", r.old)
 		}
@@ -76,13 +82,19 @@ type replacement struct {
 	t        *terminal
 	path     string
 	old, new string
-	said     string // the last note
+	joins    time.Duration // in which NEW must be a member
+	said     string        // the last note
 }
+
+// joinTime is how long a node may take to join that was started before. A name that no node has
+// would be waited for in vain.
+const joinTime = time.Minute
 
 // replaceStep is how far a replacement is.
 type replaceStep struct {
-	Done  bool // OLD is no member, and NEW votes
-	Votes bool // NEW votes and has caught up
+	Done   bool // OLD is no member, and NEW votes
+	Votes  bool // NEW votes and has caught up
+	Absent bool // NEW is no member
 	// Shrinks is why the removal is perhaps not meant, if NEW votes already; empty: it is.
 	Shrinks string
 	Now     string // in words
@@ -103,7 +115,7 @@ func (r *replacement) stepOf(members []client.Member) (replaceStep, error) {
 	case !hasOld && !hasNew:
 		return replaceStep{}, &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf("neither %s nor %s is a member; see tarry cluster members", r.old, r.new)}
 	case !hasNew:
-		return replaceStep{Now: r.new + " is not a member: start it, with --join and without --bootstrap-expect"}, nil
+		return replaceStep{Absent: true, Now: r.new + " is not a member: start it, with --join and without --bootstrap-expect"}, nil
 	case !added.Alive:
 		return replaceStep{Now: r.new + " is a member, and does not reply"}, nil
 	case added.NonVoter && !added.Voter:
@@ -154,7 +166,7 @@ func (r *replacement) look(ctx context.Context) (replaceStep, error) {
 // run waits until NEW votes and removes OLD. Nothing is done before the removal, so it can be
 // interrupted; the leader completes a removal that has begun.
 func (r *replacement) run(ctx context.Context, wait time.Duration) error {
-	end := time.Now().Add(wait)
+	end, joined := time.Now().Add(wait), time.Now().Add(r.joins)
 	for {
 		step, err := r.look(ctx)
 		switch {
@@ -170,6 +182,9 @@ func (r *replacement) run(ctx context.Context, wait time.Duration) error {
 		r.note(step)
 		if step.Votes {
 			break
+		}
+		if step.Absent && time.Now().After(joined) {
+			return r.stranger(ctx)
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("gave up after %v, and removed nothing: %s", wait, step.Now)
@@ -192,6 +207,19 @@ func (r *replacement) run(ctx context.Context, wait time.Duration) error {
 			return fmt.Errorf("%s was removed, and the members do not show it yet: %s; run the command again", r.old, dash(step.Now))
 		}
 	}
+}
+
+// stranger is the error of a NEW that has not joined, with what the leader says of it.
+func (r *replacement) stranger(ctx context.Context) error {
+	why := "no node with this name is known: check the name, and start it with --join and without --bootstrap-expect"
+	if h, err := r.t.client.Health(ctx); err == nil {
+		for _, reason := range h.Reasons {
+			if strings.HasPrefix(reason, r.new+" ") {
+				why = reason
+			}
+		}
+	}
+	return &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf("%s has not become a member within %v, and nothing was removed: %s", r.new, r.joins, why)}
 }
 
 // passes reports whether an error may pass by itself, as while a leader is elected.

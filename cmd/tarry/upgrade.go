@@ -183,6 +183,8 @@ func (t *terminal) printVersions(r *versionReport) error {
 // next is what happens to the cluster version next, in words.
 func (r *versionReport) next() string {
 	switch {
+	case r.NextVersion == 0 && r.Binary.Max > r.ClusterVersion:
+		return fmt.Sprintf("none with the releases that the nodes run; this binary runs up to %d", r.Binary.Max)
 	case r.NextVersion == 0:
 		return "none; no node runs a higher version"
 	case r.WaitsFor != "":
