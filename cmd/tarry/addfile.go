@@ -78,6 +78,9 @@ type fileAdder struct {
 	defaults jobLine
 	done     addProgress
 	in       *lineReader
+	check    bool // all lines are read, and none is noted as done
+	faults   int  // of a check
+	faulty   []lineText
 
 	batch []client.Add
 	lines []int // of the batch
@@ -132,6 +135,10 @@ func (m *fileAdder) open() (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.check {
+		m.in = newLineReader(f, maxJobLine)
+		return f, nil
+	}
 	if err := m.resume(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -181,6 +188,13 @@ func (m *fileAdder) add(ctx context.Context) error {
 		}
 		if err == nil {
 			err = m.take(line)
+			if m.check && err != nil {
+				m.fault(m.next.Line, err)
+				if len(m.batch) == 0 {
+					m.nameFaults()
+				}
+				continue
+			}
 		}
 		if err != nil {
 			return err
@@ -236,8 +250,9 @@ func (m *fileAdder) send(ctx context.Context) error {
 			return err
 		}
 	}
+	m.nameFaults()
 	m.done, m.batch, m.lines = m.next, m.batch[:0], m.lines[:0]
-	if m.file == "-" {
+	if m.file == "-" || m.check {
 		return nil
 	}
 	return saveProgress(progressFile(m.file), m.done)
@@ -248,6 +263,8 @@ func (m *fileAdder) count(results []client.AddResult) error {
 	faults := 0
 	for i, r := range results {
 		switch {
+		case r.Err != nil && m.check:
+			m.fault(m.lines[i], errors.New(strings.Replace(explain(r.Err), fmt.Sprintf("jobs[%d]", i), "", 1)))
 		case r.Err != nil:
 			if faults++; faults <= shownFaults {
 				m.t.notes.line("line %d: %s", m.lines[i], strings.TrimPrefix(explain(r.Err), fmt.Sprintf("jobs[%d]: ", i)))

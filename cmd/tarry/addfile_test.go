@@ -63,6 +63,32 @@ func TestJobsOfAFileAreAdded(t *testing.T) {
 	require.Contains(t, s.ok("add", "-t", "in", "--id", "c", "x", "--if-exists", "replace_ended"), "it was there already")
 }
 
+func TestAFileIsCheckedBeforeItIsAdded(t *testing.T) {
+	s := newShell(t)
+	good := manyLines(1500, func(i int) string { return fmt.Sprintf(`{"id":"%d","body":"x"}`, i) })
+	bad := writeFile(t, good+`{"topic":"mail","body":"x","delay":-5}`+"\nhello\n\n"+`{"body":"x","dalay":5}`+"\n"+`{"body":"x"}`+"\n"+`{"topic":"","body":1}`)
+	code, out, errs := s.run("add", "mail", "--file", bad, "--check")
+	require.Equal(t, exitRefused, code)
+	require.Empty(t, out)
+	lines := strings.Split(errs, "\n")
+	require.Len(t, lines, 6, errs)
+	require.Equal(t, "line 1501: delay is -5 s; it must be between 0 and 1000000000 s", lines[0])
+	require.Contains(t, lines[1], "line 1502 is not valid JSON at byte 1")
+	require.Contains(t, lines[2], "line 1504: dalay is not a field of a job")
+	require.Contains(t, lines[3], "line 1506: topic is missing or empty")
+	require.Equal(t, "4 of 1505 jobs cannot be added", lines[4])
+	require.NoFileExists(t, progressFile(bad))
+	require.Empty(t, s.queue.Ops())
+
+	require.Equal(t, "1500 jobs can be added\n", s.ok("add", "mail", "--file", writeFile(t, good), "--check"))
+	s.stdin = `{"topic":"in","push_url":"https://shop.example/x","body":"x"}`
+	require.Equal(t, "{\"valid\":1}\n", s.ok("add", "-f", "-", "--check", "--json"))
+	code, _, errs = s.run("add", "mail", "x", "--check")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "--check needs --file")
+	require.Empty(t, s.queue.Ops())
+}
+
 func TestAnInterruptedFileGoesOnAndAddsNoJobTwice(t *testing.T) {
 	s := newShell(t)
 	file := writeFile(t, manyLines(2500, func(i int) string { return fmt.Sprintf(`{"topic":"mail","body":"%d"}`, i) }))

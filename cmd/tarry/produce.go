@@ -19,7 +19,9 @@ With --file it adds many: each line is a JSON object with the members of POST /v
 (docs/http-api.md), such as {"topic":"mail","id":"m1","delay":30,"body":"hello"}. TOPIC and
 --if-exists are for lines without their own. It can be interrupted: FILE.progress says how far
 it is, and the same command goes on there. Jobs without an id get one, so that none is added
-twice. A line that is refused ends it: correct the line, and run the same command again.`
+twice. A line that is refused ends it: correct the line, and run the same command again. --check
+calls no node, and names all lines that would be refused; what the node knows, such as whether
+an id is taken, it cannot check.`
 
 func addCommand() *cobra.Command {
 	c := newCommand("add", "add a job, or those of a file", "[TOPIC] [BODY]", addText, "tarry add mail 'hello' --delay 30s", 0, 2)
@@ -35,6 +37,8 @@ func addCommand() *cobra.Command {
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace, replace_ended or postpone; default conflict")
 	var file string
 	c.flags.StringVarP(&file, "file", "f", "", "`file` with a job on each line, instead of BODY; - is standard input")
+	var check bool
+	c.flags.BoolVar(&check, "check", false, "with --file: add nothing, and name each line that no node would take")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if a.Topic == "" && (len(args) == 2 || len(args) == 1 && file != "") {
 			a.Topic, args = args[0], args[1:]
@@ -46,9 +50,14 @@ func addCommand() *cobra.Command {
 			return usagef("takes either TOPIC or --topic")
 		case file == "" && a.Topic == "":
 			return usagef("TOPIC is missing; it stands before BODY, or is given with --topic")
+		case check && file == "":
+			return usagef("--check needs --file")
 		case file != "":
 			if name := c.given("id", "delay", "due-at", "expires-at", "ttr", "priority", "max-attempts", "body-json", "backoff", "header", "push-url"); name != "" {
 				return usagef("--%s is for one job; with --file each line has its own", name)
+			}
+			if check {
+				return t.checkFile(ctx, file, jobLine{Topic: a.Topic, IfExists: a.IfExists})
 			}
 			return t.importFile(ctx, file, jobLine{Topic: a.Topic, IfExists: a.IfExists})
 		}
