@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/job"
 )
 
 // clientSources are the columns of the table in clients/README.md: where the calls of a client
@@ -70,6 +72,29 @@ func TestTheTableOfClientsHasAllCalls(t *testing.T) {
 			}
 		}
 		require.ElementsMatch(t, unique(declared), unique(columns[i+1]), c.language)
+	}
+}
+
+// Type checkers of Python and TypeScript know all settings of a topic, and no others.
+func TestClientsHaveTypesOfAllSettings(t *testing.T) {
+	var names []string
+	for _, s := range job.Settings {
+		names = append(names, s.Name)
+	}
+	member := regexp.MustCompile(`(?m)^ +(\w+)\??:`)
+	for _, c := range []struct{ file, begin, end string }{
+		{"clients/python/src/tarry/_settings.py", "class Settings(TypedDict, total=False):\n", "\n\n\n"},
+		{"clients/python/src/tarry/client.py", "def change_settings(\n        self,\n        topic: str,\n", ") ->"},
+		{"clients/node/index.d.ts", "export interface Settings {\n", "\n}"},
+	} {
+		_, block, found := strings.Cut(read(t, c.file), c.begin)
+		require.True(t, found, c.file)
+		block, _, _ = strings.Cut(block, c.end)
+		var has []string
+		for _, m := range member.FindAllStringSubmatch(block, -1) {
+			has = append(has, regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(m[1], func(c string) string { return "_" + strings.ToLower(c) }))
+		}
+		require.ElementsMatch(t, names, has, c.file)
 	}
 }
 

@@ -49,19 +49,21 @@ func WithRetrying(f func(err error, left time.Duration)) Option {
 	return func(c *Client) { c.retrying = f }
 }
 
-// New returns a client of the nodes at addrs: host:port, or a URL with http or https. It
-// does not connect. The first call starts at a random node; later ones start at the leader,
+// New returns a client of the nodes at addrs: host:port, or a URL with http or https; a text may
+// have several, separated by commas. It does not connect. The first call starts at a random node; later ones start at the leader,
 // which responses name. Before its second call the client asks the cluster for its members,
 // so one address is enough while that node is up.
 func New(addrs []string, options ...Option) (*Client, error) {
 	c := &Client{timeout: 10 * time.Second, patience: 30 * time.Second, retrying: func(error, time.Duration) {}}
 	var given []string
-	for _, a := range addrs {
-		url, err := baseURL(a)
-		if err != nil {
-			return nil, err
+	for _, text := range addrs {
+		for a := range strings.SplitSeq(text, ",") {
+			url, err := baseURL(strings.TrimSpace(a))
+			if err != nil {
+				return nil, err
+			}
+			given = append(given, url)
 		}
-		given = append(given, url)
 	}
 	if len(given) == 0 {
 		return nil, fmt.Errorf("give at least one address of a node")

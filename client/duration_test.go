@@ -8,6 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// go vet, in a caller's module, does not complain of how a Duration is made.
+func TestADurationIsMadeOfATime(t *testing.T) {
+	text, err := json.Marshal(Backoff{Base: DurationOf(1500 * time.Millisecond)})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"base":1.5}`, string(text))
+}
+
 // A number of seconds is a duration or is refused. A duration in whole milliseconds is
 // encoded and decoded without a change.
 func FuzzDuration(f *testing.F) {

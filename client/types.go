@@ -341,8 +341,11 @@ type NodeDigest struct {
 	Error  string `json:"error,omitzero"`
 }
 
-// Duration is a time.Duration that is a number of seconds in JSON.
+// Duration is a time.Duration that is a number of seconds in JSON. DurationOf makes one.
 type Duration struct{ time.Duration }
+
+// DurationOf returns a Duration for settings, backoffs and schedules.
+func DurationOf(d time.Duration) Duration { return Duration{d} }
 
 // MarshalJSON implements json.Marshaler.
 func (d Duration) MarshalJSON() ([]byte, error) {

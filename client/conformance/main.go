@@ -140,7 +140,7 @@ func verb[A any](f func(ctx context.Context, d *driver, a A) (any, error)) func(
 }
 
 type openArgs struct {
-	Addresses []string         `json:"addresses"`
+	Addresses addresses        `json:"addresses"`
 	Timeout   *client.Duration `json:"timeout"`
 	Patience  *client.Duration `json:"patience"`
 	TLS       *tlsArgs         `json:"tls"`
@@ -148,6 +148,17 @@ type openArgs struct {
 	Token         string `json:"token"`
 	TokenFile     string `json:"token_file"`
 	TokenOverHTTP bool   `json:"token_over_http"`
+}
+
+// addresses are a list, or a text with commas.
+type addresses []string
+
+func (a *addresses) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, (*[]string)(a)); err == nil {
+		return nil
+	}
+	*a = make(addresses, 1)
+	return json.Unmarshal(text, &(*a)[0])
 }
 
 // tlsArgs names files in PEM.

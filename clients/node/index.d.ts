@@ -637,8 +637,8 @@ export interface Verification {
  * `ifRevision` for settings or a schedule. Every failure is a TarryError, whose `outcome` says whether the call may have been done.
  */
 export class Client {
-  /** @param addresses of nodes: host:port, or URLs. It does not connect. */
-  constructor(addresses: string[], options?: ClientOptions);
+  /** @param addresses of nodes: host:port, or URLs; a text may have several, separated by commas. It does not connect. */
+  constructor(addresses: string | string[], options?: ClientOptions);
 
   add(job: AddJob, options?: CallOptions): Promise<Added>;
   /**

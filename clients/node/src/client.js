@@ -27,7 +27,7 @@ export class Client {
   #transport;
 
   /**
-   * @param {string[]} addresses
+   * @param {string | string[]} addresses
    * @param {import("tarry").ClientOptions} [options]
    */
   constructor(addresses, options = {}) {

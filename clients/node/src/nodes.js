@@ -26,15 +26,16 @@ export class Nodes {
   #usable;
 
   /**
-   * @param {string[]} addresses host:port, or URLs
+   * @param {string | string[]} addresses host:port, or URLs; a text may have several, separated by commas
    * @param {boolean} discover whether addresses are learned
    * @param {(node: string) => boolean} usable whether calls may go to a base URL
    */
   constructor(addresses, discover, usable = () => true) {
-    if (!Array.isArray(addresses) || addresses.length === 0) {
+    const texts = typeof addresses === "string" ? [addresses] : addresses;
+    if (!Array.isArray(texts) || texts.length === 0) {
       throw new TypeError("no address of a node is given");
     }
-    this.#given = [...new Set(addresses.map(baseURL))];
+    this.#given = [...new Set(texts.join(",").split(",").map((address) => baseURL(address.trim())))];
     const refused = this.#given.find((node) => !usable(node));
     if (refused !== undefined) {
       throw new TypeError(

@@ -35,7 +35,7 @@ export class Transport {
   #onRetry;
 
   /**
-   * @param {string[]} addresses
+   * @param {string | string[]} addresses
    * @param {import("tarry").ClientOptions} options
    */
   constructor(addresses, { timeout = 10, patience = 30, discover = true, fetch, tls, onRetry = () => {}, ...token }) {

@@ -98,8 +98,8 @@ final class Driver
             'kick_topic' => $c->kickTopic($topic, $a['filter'] ?? [], $a['max'] ?? null, $a['rate'] ?? null, $a['to_topic'] ?? null),
             'purge' => $c->purge($topic, $a['state'], $a['filter'] ?? [], $a['max'] ?? null),
             'move_topic' => $c->moveTopic($topic, $a['to'], $a['states'] ?? null, $a['filter'] ?? [], $a['max'] ?? null, $a['cursor'] ?? null),
-            'topic' => $c->topic($topic),
-            'topics' => $c->topics($a['after'] ?? '', $a['max'] ?? 1000),
+            'topic' => $c->topic($topic)->members,
+            'topics' => self::topics($c, $a['after'] ?? '', $a['max'] ?? 1000),
             'stats' => $c->stats(),
             'forecast' => $c->forecast($topic, $a['step'] ?? null, $a['steps'] ?? null, self::at($a, 'start')),
             'forecast_topics' => $c->forecastTopics($a['step'] ?? null, $a['max'] ?? null, self::at($a, 'start')),
@@ -124,8 +124,8 @@ final class Driver
             'set_settings' => $c->setSettings($topic, $a['settings']),
             'change_settings' => $c->changeSettings($topic, $a['settings']),
             'delete_settings' => $c->deleteSettings($topic),
-            'all_settings' => ['topics' => self::pages($c->allSettings(...), 'topics', $a['max'] ?? 1000)],
-            'schedules' => ['schedules' => self::pages($c->schedules(...), 'schedules', $a['max'] ?? 1000)],
+            'all_settings' => ['topics' => iterator_to_array($c->allSettings(page: $a['max'] ?? 1000))],
+            'schedules' => ['schedules' => iterator_to_array($c->schedules(page: $a['max'] ?? 1000))],
             'put_schedule' => $c->putSchedule($name, $a['schedule']),
             'schedule' => $c->schedule($name),
             'delete_schedule' => self::nothing($c->deleteSchedule($name)),
@@ -143,7 +143,7 @@ final class Driver
                 $a['count'] ?? 10,
             )],
             'whoami' => $c->whoAmI(),
-            'tokens' => ['tokens' => self::pages($c->tokens(...), 'tokens', $a['max'] ?? 1000)],
+            'tokens' => ['tokens' => iterator_to_array($c->tokens(page: $a['max'] ?? 1000))],
             'token' => $c->token($id),
             'put_token' => $c->putToken($id, $a['rules'], $a['description'] ?? null, $a['id_prefix'] ?? null, self::at($a, 'expires_at')),
             'rotate_token' => $c->rotateToken($id, $a['overlap'] ?? null),
@@ -226,21 +226,20 @@ final class Driver
     }
 
     /**
-     * All elements of a listing.
+     * One page of the topics, as the harness wants it.
      *
-     * @param callable(string, int): array<string, mixed> $page
-     * @return list<array<string, mixed>>
+     * @return array<string, mixed>
      */
-    private static function pages(callable $page, string $member, int $max): array
+    private static function topics(Client $c, string $after, int $max): array
     {
-        $all = [];
-        $after = '';
-        do {
-            $reply = $page($after, $max);
-            $all = [...$all, ...$reply[$member]];
-            $after = $reply['next'] ?? '';
-        } while ($after !== '');
-        return $all;
+        $topics = [];
+        foreach ($c->topics($after, $max) as $topic) {
+            if (count($topics) === $max) {
+                return ['topics' => $topics, 'next' => end($topics)['topic']];
+            }
+            $topics[] = $topic->members;
+        }
+        return ['topics' => $topics];
     }
 
     /**

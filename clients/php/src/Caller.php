@@ -22,9 +22,9 @@ final class Caller
     /** Whether an earlier attempt of the last call may have been done. */
     public bool $earlier = false;
 
-    /** @param list<string> $addresses */
+    /** @param list<string>|string $addresses */
     public function __construct(
-        array $addresses,
+        array|string $addresses,
         public readonly float $timeout,
         public readonly float $patience,
         bool $learn,

@@ -40,7 +40,7 @@ final class Client
     private $stop = null;
 
     /**
-     * @param list<string> $addresses of nodes: host:port, or URLs
+     * @param list<string>|string $addresses of nodes: host:port, or URLs; a text may have several, separated by commas
      * @param float $timeout of one attempt at one node, beyond the wait that a reserve asks for
      * @param float $patience for how long a call is tried again; 0 is one round over the nodes
      * @param bool $learn ask for the other members after the first reply; a process that lives for
@@ -51,7 +51,7 @@ final class Client
      * @param bool $tokenOverHttp also send the token without TLS to other machines: whoever reads the network has it
      */
     public function __construct(
-        array $addresses,
+        array|string $addresses,
         float $timeout = 10.0,
         float $patience = 30.0,
         bool $learn = true,

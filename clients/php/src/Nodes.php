@@ -31,14 +31,14 @@ final class Nodes
     private \Closure $usable;
 
     /**
-     * @param list<string> $addresses host:port, or URLs with http or https
+     * @param list<string>|string $addresses host:port, or URLs with http or https; a text may have several, separated by commas
      * @param (\Closure(string): bool)|null $usable whether calls may go to a base URL; null: to all
      */
-    public function __construct(array $addresses, ?\Closure $usable = null)
+    public function __construct(array|string $addresses, ?\Closure $usable = null)
     {
         $this->usable = $usable ?? static fn (): bool => true;
-        foreach ($addresses as $address) {
-            $this->urls[] = $url = self::url($address);
+        foreach ($addresses === [] ? [] : explode(',', implode(',', (array) $addresses)) as $address) {
+            $this->urls[] = $url = self::url(trim($address));
             if (!($this->usable)($url)) {
                 $how = 'use https:// (docs/tls.md), or tokenOverHttp if the network can be trusted';
                 throw new \InvalidArgumentException("address \"$url\": a token is not sent to another machine without TLS; $how");

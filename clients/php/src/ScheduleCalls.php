@@ -30,14 +30,13 @@ trait ScheduleCalls
     }
 
     /**
-     * One page of the schedules, by name.
+     * The schedules by name, page by page while they are read.
      *
-     * @return array{schedules: list<array<string, mixed>>, next?: string} next: $after of the next page
+     * @return \Generator<int, array<string, mixed>>
      */
-    public function schedules(string $after = '', int $max = 1000): array
+    public function schedules(string $after = '', int $page = 1000): \Generator
     {
-        $path = '/v1/schedules' . self::query(['after' => $after === '' ? null : $after, 'max' => $max]);
-        return $this->read($path, ['schedules' => [Shape::SCHEDULE]]);
+        return $this->pages('/v1/schedules', 'schedules', Shape::SCHEDULE, 'after', $after, $page);
     }
 
     /** Removes a schedule; the jobs of its runs stay. */

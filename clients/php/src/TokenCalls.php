@@ -22,14 +22,13 @@ trait TokenCalls
     }
 
     /**
-     * One page of the tokens, by id, without their texts.
+     * The tokens by id, without their texts, page by page while they are read.
      *
-     * @return array{tokens: list<array<string, mixed>>, next?: string} next: $after of the next page
+     * @return \Generator<int, array<string, mixed>>
      */
-    public function tokens(string $after = '', int $max = 1000): array
+    public function tokens(string $after = '', int $page = 1000): \Generator
     {
-        $path = '/v1/tokens' . self::query(['cursor' => $after === '' ? null : $after, 'max' => $max]);
-        return $this->read($path, ['tokens' => [Shape::TOKEN]]);
+        return $this->pages('/v1/tokens', 'tokens', Shape::TOKEN, 'cursor', $after, $page);
     }
 
     /**

@@ -100,24 +100,40 @@ trait TopicCalls
         return $this->call(new Request('POST', $path, $in, true, work: self::SWEEP_TIME, gives: ['rescheduled' => 0]));
     }
 
-    /**
-     * The counts of one topic, all zero when it has no jobs.
-     *
-     * @return array<string, mixed>
-     */
-    public function topic(string $topic): array
+    /** The counts of one topic, all zero when it has no jobs. */
+    public function topic(string $topic): Topic
     {
-        return $this->read(self::topicPath($topic), Shape::TOPIC);
+        return Topic::fromReply($this->read(self::topicPath($topic), Shape::TOPIC));
     }
 
     /**
-     * One page of the topics, by name.
+     * All topics by name, page by page while they are read.
      *
-     * @return array{topics: list<array<string, mixed>>, next?: string} next: $after of the next page
+     * @param int $page topics in one reply, 1 to 1000
+     * @return \Generator<int, Topic>
      */
-    public function topics(string $after = '', int $max = 1000): array
+    public function topics(string $after = '', int $page = 1000): \Generator
     {
-        return $this->read('/v1/topics' . self::query(['after' => $after === '' ? null : $after, 'max' => $max]), ['topics' => [Shape::TOPIC]]);
+        foreach ($this->pages('/v1/topics', 'topics', Shape::TOPIC, 'after', $after, $page) as $topic) {
+            yield Topic::fromReply($topic);
+        }
+    }
+
+    /**
+     * The items of a listing, page by page while they are read.
+     *
+     * @param array<string, mixed> $shape of an item
+     * @return \Generator<int, array<string, mixed>>
+     */
+    private function pages(string $path, string $items, array $shape, string $cursor, string $after, int $page): \Generator
+    {
+        do {
+            $reply = $this->read($path . self::query([$cursor => $after === '' ? null : $after, 'max' => $page]), [$items => [$shape]]);
+            foreach ($reply[$items] as $item) {
+                yield $item;
+            }
+            $after = $reply['next'] ?? '';
+        } while ($after !== '');
     }
 
     /**
@@ -226,14 +242,13 @@ trait TopicCalls
     }
 
     /**
-     * One page of the topics that have settings, by name.
+     * The topics that have settings by name, page by page while they are read.
      *
-     * @return array{topics: list<array{topic: string, revision: int, settings: array<string, mixed>}>, next?: string} next: $after of the next page
+     * @return \Generator<int, array{topic: string, revision: int, settings: array<string, mixed>}>
      */
-    public function allSettings(string $after = '', int $max = 1000): array
+    public function allSettings(string $after = '', int $page = 1000): \Generator
     {
-        $path = '/v1/topic-settings' . self::query(['after' => $after === '' ? null : $after, 'max' => $max]);
-        return $this->read($path, ['topics' => [Shape::SETTINGS]]);
+        return $this->pages('/v1/topic-settings', 'topics', Shape::SETTINGS, 'after', $after, $page);
     }
 
     /**

@@ -182,7 +182,7 @@ class PolicyTest(unittest.TestCase):
             (_calls.pause("t", None, None), {}),
             (_calls.resume("t"), {}),
             (_calls.set_settings("t", {}, None), {}),
-            (_calls.change_settings("t", {}), {}),
+            (_calls.change_settings("t"), {}),
             (_calls.put_schedule("s", {}, None), {}),
             (_calls.delete_schedule("s", None), {}),
             (_calls.pause_schedule("s"), {}),

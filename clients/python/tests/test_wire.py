@@ -90,7 +90,7 @@ class ValuesTest(unittest.TestCase):
             (ValueError, "died_to: ", lambda v: list(client.jobs("t", died_to=v)), naive),
             (ValueError, "due_from: ", lambda v: client.delete_jobs({"id_prefix": "a", "due_from": v}), naive),
             (ValueError, "due_from: ", lambda v: client.kick_topic("t", filter={"due_from": v}), naive),
-            (ValueError, "start: ", lambda v: client.put_schedule("s", {"spec": "@daily", "start": v}), naive),
+            (ValueError, "start: ", lambda v: client.put_schedule("s", {"spec": "@daily", "start": v, "job": {"topic": "t", "body": ""}}), naive),
             (TypeError, "delay: .*not datetime; for an instant there is due_at", lambda v: client.add("t", 1, delay=v), naive),
             (TypeError, "delay: .*not str", lambda v: client.release("a", delay=v), "5"),
             (TypeError, "delay: .*not bool", lambda v: client.release("a", delay=v), True),
@@ -116,7 +116,7 @@ class ValuesTest(unittest.TestCase):
     def test_settings_schedules_and_filters_take_durations_and_instants(self) -> None:
         at, minute = datetime(2050, 1, 31, 13, tzinfo=timezone.utc), timedelta(minutes=1)
         self.assertEqual(set_settings("t", {"ttr": minute, "push": {"timeout": minute}}, None).body, {"ttr": 60.0, "push": {"timeout": 60.0}})
-        self.assertEqual(change_settings("t", {"backoff": Backoff(minute)}).body, {"backoff": Backoff(60.0).encode()})
+        self.assertEqual(change_settings("t", backoff=Backoff(minute)).body, {"backoff": Backoff(60.0).encode()})
         job = {"topic": "t", "body": b"\xff", "ttr": minute, "backoff": [minute], "headers": {"a": "b"}}
         sent = put_schedule("s", {"spec": "@daily", "start": at, "jitter": minute, "job": job}, None).body or {}
         self.assertEqual([sent["start"], sent["jitter"]], ["2050-01-31T13:00:00.000Z", 60.0])

@@ -11,6 +11,7 @@ from .aio import AsyncClient
 from .aioworker import AsyncWorker
 from ._dead import DeadReason, DeadReasons, DeadTopic, DeadTopics
 from ._namespaces import Namespace, NamespacePut, NamespaceUse, Quotas
+from ._settings import NewSchedule, PushTarget, ScheduledJob, Settings
 from ._tokens import Identity, Rule, Token, TokenPut
 from .client import Client
 from .errors import (
@@ -66,8 +67,8 @@ from .worker import Worker
 __all__ = [
     "Added", "AsyncClient", "AsyncStream", "AsyncWorker", "Backoff", "Cause", "Changed", "ChangedFound", "Client",
     "Clocks", "ConditionFailed", "DeadReason", "DeadReasons", "DeadTopic", "DeadTopics", "DueTopic", "DueTopics",
-    "Event", "Explanation", "Forbidden", "Forecast", "Health", "History", "IdConflict", "Identity", "Job", "Member", "Namespace", "NamespacePut", "NamespaceUse", "NewJob", "NodeClock",
-    "NodeDigest", "NotApplied", "NotFound", "Page", "PastRun", "Pause", "Permanent", "PlannedRun", "Quotas", "Rates", "Ref",
-    "Refused", "Rescheduled", "Reserved", "Rule", "Schedule", "SchedulePut", "StaleToken", "Stats", "Stream", "Swept",
+    "Event", "Explanation", "Forbidden", "Forecast", "Health", "History", "IdConflict", "Identity", "Job", "Member", "Namespace", "NamespacePut", "NamespaceUse", "NewJob", "NewSchedule", "NodeClock",
+    "NodeDigest", "NotApplied", "NotFound", "Page", "PastRun", "Pause", "Permanent", "PlannedRun", "PushTarget", "Quotas", "Rates", "Ref",
+    "Refused", "Rescheduled", "Reserved", "Rule", "Schedule", "ScheduledJob", "SchedulePut", "Settings", "StaleToken", "Stats", "Stream", "Swept",
     "TarryError", "Token", "TokenPut", "Topic", "TopicFull", "TopicSettings", "Unauthorized", "UnknownOutcome", "Verification", "Worker",
 ]  # fmt: skip

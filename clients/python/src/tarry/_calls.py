@@ -654,8 +654,9 @@ def set_settings(topic: str, values: Mapping[str, Any], if_revision: Optional[in
     return Request("PUT", path, _of(TopicSettings), encode_members(values), repeat=if_revision is None)
 
 
-def change_settings(topic: str, values: Mapping[str, Any]) -> Request[TopicSettings]:
-    return Request("PATCH", _topic_path(topic, "settings"), _of(TopicSettings), encode_members(values), repeat=True)
+def change_settings(topic: str, **values: Any) -> Request[TopicSettings]:
+    given = encode_members({name: value for name, value in values.items() if not isinstance(value, Unset)})
+    return Request("PATCH", _topic_path(topic, "settings"), _of(TopicSettings), given, repeat=True)
 
 
 def delete_settings(topic: str, if_revision: Optional[int]) -> Request[TopicSettings]:

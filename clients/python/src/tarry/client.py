@@ -11,12 +11,13 @@ from types import TracebackType
 from typing import Literal, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _calls, _dead, _namespaces, _operator, _token, _tokens
-from ._calls import UNSET, Page, Request
+from ._calls import UNSET, Page, Request, Unset
 from ._dead import DeadReasons, DeadTopics
 from ._http import Cancel, Pool
 from ._namespaces import Namespace, NamespacePut, Quotas
 from ._nodes import Nodes
 from ._policy import attempts, wait_end
+from ._settings import NewSchedule, PushTarget, Settings
 from ._stream import Stream, open_stream
 from ._tokens import Identity, Rule, Token, TokenPut
 from .errors import TarryError
@@ -59,7 +60,7 @@ SHORT_WAIT = 0.05
 
 
 class Client:
-    """A client of the nodes at ``addresses``: host:port, or URLs with http or https.
+    """A client of the nodes at ``addresses``: host:port, or URLs with http or https, in a list or separated by commas.
 
     It asks the leader first and learns the other nodes of the cluster from replies. ``timeout`` bounds one attempt at
     one node, beyond the wait that a reserve asks for; ``patience`` is for how long a call is tried
@@ -80,9 +81,9 @@ class Client:
         token_file: Union[str, "os.PathLike[str]", None] = None,
         token_over_http: bool = False,
     ) -> None:
-        names = addresses.split(",") if isinstance(addresses, str) else addresses
+        names = ",".join([addresses] if isinstance(addresses, str) else addresses).split(",")
         sent = _token.Token(token, token_file, token_over_http)
-        self._nodes = Nodes(names, usable=sent.usable)
+        self._nodes = Nodes([name.strip() for name in names], usable=sent.usable)
         self._timeout = seconds(timeout, "timeout")
         self._patience = seconds(patience, "patience")
         self._deadline: Optional[float] = None
@@ -589,14 +590,43 @@ class Client:
         return self._call(_calls.settings(topic))
 
     def set_settings(
-        self, topic: str, values: Mapping[str, Any], *, if_revision: Optional[int] = None
+        self, topic: str, values: Settings, *, if_revision: Optional[int] = None
     ) -> TopicSettings:
         """Set all settings of a topic: those that are not given are removed."""
         return self._call(_calls.set_settings(topic, values, if_revision))
 
-    def change_settings(self, topic: str, **values: Any) -> TopicSettings:
-        """Set some settings of a topic; None removes one."""
-        return self._call(_calls.change_settings(topic, values))
+    def change_settings(
+        self,
+        topic: str,
+        *,
+        ttr: Union[Seconds, None, Unset] = UNSET,
+        max_attempts: Union[int, None, Unset] = UNSET,
+        backoff: Union[BackoffLike, None, Unset] = UNSET,
+        max_pending: Union[int, None, Unset] = UNSET,
+        max_reserved: Union[int, None, Unset] = UNSET,
+        rate: Union[float, None, Unset] = UNSET,
+        burst: Union[int, None, Unset] = UNSET,
+        expire: Union[Seconds, None, Unset] = UNSET,
+        expiry: Union[Literal["drop", "dead"], None, Unset] = UNSET,
+        spread: Union[Seconds, None, Unset] = UNSET,
+        retain: Union[Seconds, None, Unset] = UNSET,
+        retain_max: Union[int, None, Unset] = UNSET,
+        late_finish: Union[Literal["accept", "refuse"], None, Unset] = UNSET,
+        require_token: Union[bool, None, Unset] = UNSET,
+        index_headers: Union[Sequence[str], None, Unset] = UNSET,
+        push: Union[PushTarget, None, Unset] = UNSET,
+        description: Union[str, None, Unset] = UNSET,
+    ) -> TopicSettings:
+        """Set some settings of a topic (docs/limits.md); None removes one."""
+        return self._call(
+            _calls.change_settings(
+                topic,
+                ttr=ttr, max_attempts=max_attempts, backoff=backoff, max_pending=max_pending, max_reserved=max_reserved,
+                rate=rate, burst=burst, expire=expire, expiry=expiry, spread=spread,
+                retain=retain, retain_max=retain_max, late_finish=late_finish, require_token=require_token, index_headers=index_headers,
+                push=push, description=description,
+            )
+        )  # fmt: skip
 
     def delete_settings(self, topic: str, *, if_revision: Optional[int] = None) -> TopicSettings:
         """Remove all settings of a topic."""
@@ -615,9 +645,9 @@ class Client:
     # Schedules.
 
     def put_schedule(
-        self, name: str, schedule: Mapping[str, Any], *, if_revision: Optional[int] = None
+        self, name: str, schedule: NewSchedule, *, if_revision: Optional[int] = None
     ) -> SchedulePut:
-        """Make or replace a schedule; its members are those of docs/schedules.md: ``spec``, ``zone``, ``job``, ..."""
+        """Make or replace a schedule (docs/schedules.md)."""
         return self._call(_calls.put_schedule(name, schedule, if_revision))
 
     def schedule(self, name: str) -> Schedule:
