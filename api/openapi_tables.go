@@ -246,6 +246,7 @@ var fieldDocs = map[string]fieldDoc{
 	"Moved.next":                   says("The cursor of the call that goes on."),
 	"PurgeRequest.max":             says("How many jobs at most; or give all.").between(1, job.MaxKick),
 	"PurgeRequest.state":           says("The state of the jobs to delete.").oneOf("delayed", "ready", "dead"),
+	"PurgeRequest.drop_empty":      says("Drop the topic, with its totals and its pause, if it has no jobs then, also no retained ones. Needs cluster version 2."),
 	"Stats.topics":                 says("How many topics there are."),
 	"Transfer.moved":               says("Whether leadership moved; it does not if the node leads already."),
 	"id_prefix":                    says("Jobs whose id begins with it.").upTo(job.MaxNameBytes),

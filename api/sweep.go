@@ -180,7 +180,8 @@ func (s *server) releaseTopic(x *call) error {
 
 type purgeRequest struct {
 	sweepRequest
-	State opt[string] `json:"state"`
+	State     opt[string] `json:"state"`
+	DropEmpty opt[bool]   `json:"drop_empty"`
 }
 
 // purge handles POST /v1/topics/{topic}/purge.
@@ -203,7 +204,7 @@ func (s *server) purge(x *call) error {
 	}
 	return s.sweep(x, "deleted", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
-			Topic: topic, State: state, Max: uint32(min(left, sweepStep)),
+			Topic: topic, State: state, Max: uint32(min(left, sweepStep)), DropEmpty: q.DropEmpty.v,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})

@@ -61,6 +61,16 @@ func (c *Client) ReleaseMany(ctx context.Context, topic, consumer, reason string
 	}{s.wire(), consumer, reason})
 }
 
+// DropTopic drops a topic that has no jobs, also no retained ones, with its totals and its pause, and
+// deletes its dead jobs before. Otherwise it goes after an hour without jobs.
+func (c *Client) DropTopic(ctx context.Context, topic string) (Swept, error) {
+	return c.sweep(ctx, topic, "purge", struct {
+		wireSweep
+		State     string `json:"state"`
+		DropEmpty bool   `json:"drop_empty"`
+	}{(&Sweep{}).wire(), "dead", true})
+}
+
 // Purge deletes jobs of a topic in a state: "dead", "delayed" or "ready".
 func (c *Client) Purge(ctx context.Context, topic, state string, s Sweep) (Swept, error) {
 	return c.sweep(ctx, topic, "purge", struct {

@@ -46,6 +46,7 @@ type shardCollector struct {
 	s         *Shard
 	gauges    gauges
 	jobs      *prometheus.Desc
+	uses      *prometheus.Desc
 	transfers *prometheus.Desc // a counter
 }
 
@@ -73,6 +74,7 @@ func newShardCollector(s *Shard) *shardCollector {
 	return &shardCollector{
 		s: s, gauges: newGauges(shardGauges),
 		jobs:      prometheus.NewDesc("tarry_jobs", "Jobs by state, in this node's state.", []string{"state"}, nil),
+		uses:      prometheus.NewDesc("tarry_limit_used_ratio", "How much of a limit of the whole cluster is in use, in this node's state; at 1 new ones are refused.", []string{"limit"}, nil),
 		transfers: prometheus.NewDesc("tarry_leadership_transfers_total", "Times this node, as the leader, tried to transfer leadership to a voter with a better disk or a right clock.", nil, nil),
 	}
 }
@@ -80,6 +82,7 @@ func newShardCollector(s *Shard) *shardCollector {
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.jobs
+	ch <- c.uses
 	ch <- c.transfers
 	c.gauges.describe(ch)
 }
@@ -143,4 +146,7 @@ func (c *shardCollector) collectJobs(ch chan<- prometheus.Metric, set func(strin
 		ch <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(n), state)
 	}
 	set("tarry_topics", float64(t.Topics))
+	for _, use := range c.s.machine.LimitUses() {
+		ch <- prometheus.MustNewConstMetric(c.uses, prometheus.GaugeValue, use.Share(), use.What)
+	}
 }

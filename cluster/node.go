@@ -210,6 +210,11 @@ func (n *Node) healthWarnings(now time.Time) []string {
 	if why := n.members.Foreign(now); why != "" {
 		list = append(list, why)
 	}
+	for _, use := range n.shard.machine.LimitUses() {
+		if why := use.Reason(); why != "" {
+			list = append(list, why)
+		}
+	}
 	if n.cfg.Warnings != nil {
 		list = append(list, n.cfg.Warnings()...)
 	}

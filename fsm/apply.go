@@ -308,6 +308,7 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	news := make([]TopicChange, 0, len(x.touched))
 	for _, t := range x.touched {
 		t.endTransaction()
+		m.noteEmpty(t)
 		switch {
 		case !t.dropped:
 			m.count(t)
@@ -417,6 +418,7 @@ func (m *Machine) publish(news []TopicChange) {
 		m.namespaceSet.Store(newNamespaces(m.namespaces))
 	}
 	m.public.removed, m.public.admission = m.memory.removed, m.memory.admission
+	m.public.uses = m.memory.uses()
 	for _, id := range x.forgot {
 		m.public.forgotten[id] = struct{}{}
 	}

@@ -18,6 +18,7 @@
 //	tx.go                  tx: the changes of the entries under way; moving a job between lists
 //	memory.go              what the applying goroutine keeps in memory
 //	topic.go               topic: its record and list heads in memory
+//	uses.go                how much of the limits of the cluster is in use
 //	options.go             Options
 //	database.go            the open store and the views that read from it
 //	snapshot.go            Stream, Receive, Install: a whole state to and from another node

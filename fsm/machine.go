@@ -69,6 +69,7 @@ type public struct {
 	admission  *jobpb.Admission // as memory.admission
 	topics     map[string]TopicChange
 	schedules  scheduleTimes
+	uses       limitUses
 }
 
 // TopicChange is the state of a topic as far as it matters to Reserve.

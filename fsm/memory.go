@@ -19,6 +19,7 @@ type memory struct {
 	byNumber map[uint32]*topic
 	// allHaveJobs: no topic is without jobs; false: not known. It saves dropIdleTopics work.
 	allHaveJobs bool
+	spares      int                             // topics that go at the limit, as of the last commit
 	settings    map[string]*jobpb.TopicSettings // by topic, which need not be in topics
 	targets     int                             // settings with a target
 	// headerTopics counts the settings that name a header for the index.
@@ -109,7 +110,7 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if pub.schedules, mem.scheduleCount, err = loadSchedules(db); err != nil {
 		return mem, pub, err
 	}
-	pub.applied, pub.durable, pub.clusterID, pub.replacedAt, pub.upload, pub.standby = mem.meta.applied(), mem.meta.durable, mem.meta.clusterID, mem.meta.replaced.index, mem.meta.upload.id, mem.meta.standby
+	pub.applied, pub.durable, pub.clusterID, pub.replacedAt, pub.upload, pub.standby, pub.uses = mem.meta.applied(), mem.meta.durable, mem.meta.clusterID, mem.meta.replaced.index, mem.meta.upload.id, mem.meta.standby, mem.uses()
 	return mem, pub, nil
 }
 
@@ -126,6 +127,7 @@ func (mem *memory) addTopic(t *topic) {
 	for s := range t.windows {
 		t.windows[s] = window{complete: t.counts[s] == 0, bound: t.heads[s], capacity: mem.capacity()}
 	}
+	mem.noteEmpty(t)
 }
 
 func (mem *memory) dropTopic(t *topic) {

@@ -164,6 +164,9 @@ func (m *model) purge(op *jobpb.Purge, r *jobpb.Result) {
 		m.topics[op.Topic].Deleted++
 		m.end(j, jobpb.State_STATE_DELETED)
 	})
+	if op.DropEmpty && !slices.ContainsFunc(m.all(), func(j *modelJob) bool { return j.Topic == op.Topic }) {
+		delete(m.topics, op.Topic)
+	}
 }
 
 func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {

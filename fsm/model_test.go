@@ -23,6 +23,7 @@ type model struct {
 	topics             map[string]*modelTopic
 	lastTopic, version uint32
 	maxTopics          int
+	named              map[string]bool // topics that do not go at the limit
 	maxTargets         int
 	maxRetained        int
 	cluster            string

@@ -210,6 +210,12 @@ func (m *model) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) {
 			return
 		}
 		done = trial.find(op.Finish.Ref)
+		trial.named = map[string]bool{done.Topic: true}
+	} else {
+		trial.named = map[string]bool{}
+	}
+	for _, a := range op.Adds {
+		trial.named[a.Topic] = true
 	}
 	for _, a := range op.Adds {
 		if done != nil && a.Id != "" && a.Id == done.Id {
@@ -233,6 +239,7 @@ func (m *model) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) {
 			trial.change(finish, &jobpb.Result{})
 		}
 		*m = *trial
+		m.named = nil
 	}
 }
 

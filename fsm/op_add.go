@@ -100,7 +100,7 @@ func (x *tx) addTakenID(op *jobpb.Add, old *record, r *jobpb.Result) error {
 // topicsAtLimit reports whether no topic can be made. At the limit it drops idle ones.
 func (x *tx) topicsAtLimit() bool {
 	if len(x.m.topics) >= x.limits().MaxTopics && x.m.meta.version >= 2 {
-		x.dropIdleTopics()
+		x.dropIdleTopics(1, func(*topic) bool { return false })
 	}
 	return len(x.m.topics) >= x.limits().MaxTopics
 }

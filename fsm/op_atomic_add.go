@@ -26,11 +26,12 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 	if taken && from.waits() {
 		freed = t
 	}
-	if ok, err := x.checkAtomicAdd(op.Adds, done, freed, r); !ok || err != nil {
+	made, ok, err := x.checkAtomicAdd(op.Adds, done, freed, r)
+	if !ok || err != nil || !x.fitAll(op.Adds, done, t, taken, r) {
 		return err
 	}
-	if !x.fitAll(op.Adds, done, t, taken, r) {
-		return nil
+	if over := len(x.m.topics) + made - x.limits().MaxTopics; over > 0 {
+		x.dropIdleTopics(over, named(op.Adds))
 	}
 	if taken { // nothing is retained of it
 		t.finished++
@@ -55,39 +56,40 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 	return x.endJob(t, done, from, jobpb.Event_FINISHED, "")
 }
 
-// checkAtomicAdd reports whether all the adds would succeed; if not, it refuses the
-// operation. Of done and freed, which may be nil, the job is gone and the topic has one
+// checkAtomicAdd reports whether all the adds would succeed, and returns how many topics they make; if
+// not, it refuses the operation. Of done and freed, which may be nil, the job is gone and the topic has one
 // waiting job less by then.
-func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jobpb.Result) (bool, error) {
+func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jobpb.Result) (newTopics int, ok bool, err error) {
 	field := "jobs" // as the client knows the list
 	if done != nil {
 		field = "then"
 	}
-	added, newTopics := map[string]uint64{}, 0 // added: jobs by topic
+	added := map[string]uint64{}                                // jobs by topic
+	room, looked := x.limits().MaxTopics-len(x.m.topics), false // for topics
 	for i, add := range adds {
 		if err := x.limits().CheckDue("due_at", add.DueMs, x.clock()); err != nil {
-			return false, x.refuseInvalid(job.InItem(field, i, err), r)
+			return 0, false, x.refuseInvalid(job.InItem(field, i, err), r)
 		}
 		old, err := x.holderOfID(add, done)
 		if err != nil {
-			return false, err
+			return 0, false, err
 		}
 		if old != nil {
 			t, err := x.topicOf(old)
 			if err != nil || !x.mayFindID(add, t, r) {
-				return false, err
+				return 0, false, err
 			}
 			differs, err := x.conflict(add, old)
 			if err != nil {
-				return false, err
+				return 0, false, err
 			}
 			if differs != "" {
-				return false, x.refuse(r, jobpb.Code_ID_CONFLICT, "%s[%d]: id %.40q is taken by a job with another %s", field, i, add.Id, differs)
+				return 0, false, x.refuse(r, jobpb.Code_ID_CONFLICT, "%s[%d]: id %.40q is taken by a job with another %s", field, i, add.Id, differs)
 			}
 			continue
 		}
 		if err := x.checkExpiry(add); err != nil {
-			return false, x.refuseInvalid(job.InItem(field, i, err), r)
+			return 0, false, x.refuseInvalid(job.InItem(field, i, err), r)
 		}
 		t := x.m.topics[add.Topic]
 		pending := t.pending() + added[add.Topic]
@@ -96,19 +98,41 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 		}
 		s := x.settingsOf(add.Topic, t)
 		if err := checkPushURL(add.Topic, s, add.Options.GetPushUrl()); err != nil {
-			return false, x.refuseInvalid(job.InItem(field, i, err), r)
+			return 0, false, x.refuseInvalid(job.InItem(field, i, err), r)
 		}
 		if isFull(s, pending) {
-			return false, x.refuseFull(add.Topic, s, pending, r)
+			return 0, false, x.refuseFull(add.Topic, s, pending, r)
 		}
 		if t == nil && added[add.Topic] == 0 {
-			if newTopics++; len(x.m.topics)+newTopics > x.limits().MaxTopics { // no idle one goes: it may be one of these
-				return false, x.refuseTopic(add.Topic, r)
+			if newTopics++; newTopics > room && !looked {
+				room, looked = x.topicRoom(adds), true
+			}
+			if newTopics > room {
+				return 0, false, x.refuseTopic(add.Topic, r)
 			}
 		}
 		added[add.Topic]++
 	}
-	return true, nil
+	return newTopics, true, nil
+}
+
+// topicRoom returns how many topics can be made for adds: at the limit idle ones go, but none that an
+// add names.
+func (x *tx) topicRoom(adds []*jobpb.Add) int {
+	room := x.limits().MaxTopics - len(x.m.topics)
+	if x.m.meta.version >= 2 {
+		room += len(x.idleTopics(named(adds)))
+	}
+	return room
+}
+
+// named returns whether one of adds names a topic.
+func named(adds []*jobpb.Add) func(*topic) bool {
+	names := make(map[string]bool, len(adds))
+	for _, add := range adds {
+		names[add.Topic] = true
+	}
+	return func(t *topic) bool { return names[t.name] }
 }
 
 // holderOfID returns the job other than done that has an add's id; nil: there is none.

@@ -71,6 +71,7 @@ func (s *simulation) manyOp() *jobpb.Op {
 	case 2:
 		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
 			Topic: s.topic(), State: jobpb.State(s.pick(1, 2, 4, 4, 0, 3)), Max: most, Sweep: s.sweep(),
+			DropEmpty: s.model.version >= 2 && s.rng.IntN(3) == 0,
 		}}}
 	case 3:
 		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{To: s.topic(), Ref: s.ref()}}}

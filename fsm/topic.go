@@ -24,6 +24,7 @@ type topic struct {
 	// touched: the record changed in the transaction and must be written.
 	touched bool
 	dropped bool
+	spare   bool   // counted in memory.spares
 	seen    uint64 // the last Reserve that named the topic
 	held    int    // places in its windows, as memory.held counts them
 

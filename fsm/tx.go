@@ -375,28 +375,34 @@ func (x *tx) dropTopic(t *topic) {
 	must(x.batch.Delete(x.key, nil))
 }
 
-// dropIdleTopics drops the topics that have been without jobs for longest. It looks at all topics,
-// so it drops a hundredth of them at a time, and does not look when all have jobs.
-func (x *tx) dropIdleTopics() {
-	if x.m.allHaveJobs {
-		return
+// dropIdleTopics drops at least so many of the topics that have been without jobs for longest, if there
+// are so many. It looks at all topics, so it drops a hundredth of them at a time. Those of keep stay.
+func (x *tx) dropIdleTopics(most int, keep func(*topic) bool) {
+	idle := x.idleTopics(keep)
+	slices.SortFunc(idle, func(a, b *topic) int {
+		return cmp.Or(cmp.Compare(a.emptySince, b.emptySince), cmp.Compare(a.number, b.number))
+	})
+	for _, t := range idle[:min(len(idle), max(most, x.limits().MaxTopics/100+1))] {
+		x.dropTopic(t)
 	}
-	var idle []*topic
+}
+
+// idleTopics returns the idle topics other than those of keep, in no order. It does not look at all
+// topics when all have jobs.
+func (x *tx) idleTopics(keep func(*topic) bool) (idle []*topic) {
+	if x.m.allHaveJobs {
+		return nil
+	}
 	x.m.allHaveJobs = true
 	for _, t := range x.m.topics {
 		if t.jobs() == 0 {
 			x.m.allHaveJobs = false
 		}
-		if t.idle(x.clock()) {
+		if t.idle(x.clock()) && !keep(t) {
 			idle = append(idle, t)
 		}
 	}
-	slices.SortFunc(idle, func(a, b *topic) int {
-		return cmp.Or(cmp.Compare(a.emptySince, b.emptySince), cmp.Compare(a.number, b.number))
-	})
-	for _, t := range idle[:min(len(idle), x.limits().MaxTopics/100+1)] {
-		x.dropTopic(t)
-	}
+	return idle
 }
 
 // touch marks a topic as changed.

@@ -18,6 +18,8 @@ var since = map[protoreflect.FullName]uint32{
 	"tarry.v1.FollowLog":     2,
 	"tarry.v1.FollowedEntry": 2,
 
+	"tarry.v1.Purge.drop_empty": 2,
+
 	"tarry.v1.PutStateChunk":   2,
 	"tarry.v1.DropStateChunks": 2,
 	"tarry.v1.ReplaceState":    2,

@@ -113,8 +113,12 @@ func TestATopicIsDeleted(t *testing.T) {
 	require.Equal(t, "mail has no settings\n", s.ok("topic", "get", "mail"))
 	code, _, errs := s.run("topic", "delete", "mail", "--yes")
 	require.Equal(t, exitNotFound, code)
-	require.Contains(t, errs, `topic "mail" has no jobs and no settings`)
+	require.Contains(t, errs, `topic "mail" has had no jobs, and has no settings`)
 	s.ok("get", "other")
+	s.ok("delete", "other")
+	require.Contains(t, s.ok("topics"), "sms", "it stays for an hour")
+	require.Equal(t, "sms is deleted, with 0 jobs\n", s.ok("topic", "delete", "sms", "--yes"))
+	require.NotContains(t, s.ok("topics"), "sms")
 
 	s.ok("topic", "set", "mail", "--ttr", "5s")
 	require.Equal(t, "mail is deleted, with 0 jobs\n", s.ok("topic", "delete", "mail", "--yes"))

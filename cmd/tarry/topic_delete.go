@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/job"
 )
 
-const topicDeleteText = `Deletes the jobs of a topic, reserved ones too, and then its settings. They are gone for good, so
-it asks before, with their number. A consumer that works on a job of the topic can no longer
-finish it. Finished jobs that the topic retains stay until their retention ends. It can be
-interrupted and run again. Producers and schedules that add to the topic make it anew: stop
+const topicDeleteText = `Deletes the jobs of a topic, reserved ones too, then its settings, and at last the topic with its
+totals and its pause. They are gone for good, so it asks before, with the number of jobs. A consumer that works on a job of the topic can no longer
+finish it. Finished jobs that the topic retains stay until their retention ends, and the topic
+with them. It can be interrupted and run again. Producers and schedules that add to the topic make it anew: stop
 them first.`
 
 // topicDeletion is what tarry topic delete prints.
@@ -63,8 +64,7 @@ func topicDeleteCommand() *cobra.Command {
 	})
 }
 
-// topicToDelete returns the counts of a topic, and whether it has settings. It must have
-// jobs or settings.
+// topicToDelete returns the counts of a topic, and whether it has settings.
 func (t *terminal) topicToDelete(ctx context.Context, topic string) (counts client.Topic, settings bool, err error) {
 	if counts, err = t.client.Topic(ctx, topic); err != nil {
 		return counts, false, err
@@ -75,13 +75,13 @@ func (t *terminal) topicToDelete(ctx context.Context, topic string) (counts clie
 	}
 	rows, err := (&settingFlags{s.Settings}).rows()
 	settings = len(rows) > 0
-	if err == nil && !settings && counts.Delayed+counts.Ready+counts.Reserved+counts.Dead == 0 {
-		err = &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf("topic %q has no jobs and no settings", topic)}
+	if err == nil && !settings && counts == (client.Topic{Name: topic}) {
+		err = &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf("topic %q has had no jobs, and has no settings", topic)}
 	}
 	return counts, settings, err
 }
 
-// deleteTopic deletes the jobs of a topic, and then its settings.
+// deleteTopic deletes the jobs of a topic, its settings, and then the topic.
 func (t *terminal) deleteTopic(ctx context.Context, topic string, settings bool) (done topicDeletion, err error) {
 	done.Topic = topic
 	// Reserved jobs first: those that are released meanwhile are found in another state.
@@ -101,6 +101,15 @@ func (t *terminal) deleteTopic(ctx context.Context, topic string, settings bool)
 	if settings {
 		_, err = t.client.DeleteSettings(ctx, topic, client.AnyRevision)
 		done.Settings = err == nil
+	}
+	if err != nil {
+		return done, err
+	}
+	swept, err := t.client.DropTopic(ctx, topic)
+	done.Deleted += swept.Count
+	if code := client.CodeOf(err); code == string(job.CodeInvalid) || code == client.CodeNotApplied {
+		t.notes.line("%s has no jobs, and stays among the topics for an hour: the nodes are not all of a release, and the cluster not of a version, that drops it at once", topic)
+		err = nil
 	}
 	return done, err
 }

@@ -3820,11 +3820,13 @@ func (x *Filter) GetExactReason() string {
 
 // Purge deletes up to max jobs of one list of a topic: delayed, ready or dead.
 type Purge struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	State         State                  `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"`
-	Max           uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
-	Sweep         *Sweep                 `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"` // required
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	State State                  `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"`
+	Max   uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	Sweep *Sweep                 `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"` // required
+	// The topic is dropped, with its totals and its pause, if it has no jobs then, also no retained ones.
+	DropEmpty     bool `protobuf:"varint,5,opt,name=drop_empty,json=dropEmpty,proto3" json:"drop_empty,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3885,6 +3887,13 @@ func (x *Purge) GetSweep() *Sweep {
 		return x.Sweep
 	}
 	return nil
+}
+
+func (x *Purge) GetDropEmpty() bool {
+	if x != nil {
+		return x.DropEmpty
+	}
+	return false
 }
 
 // ReleaseTopic releases reserved jobs of a topic, those of one consumer or of all. It is for
@@ -7043,12 +7052,14 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"died_to_ms\x18\x06 \x01(\x03R\bdiedToMs\x12*\n" +
 	"\aheaders\x18\a \x03(\v2\x10.tarry.v1.HeaderR\aheaders\x12&\n" +
 	"\fexact_reason\x18\b \x01(\tH\x00R\vexactReason\x88\x01\x01B\x0f\n" +
-	"\r_exact_reason\"}\n" +
+	"\r_exact_reason\"\x9c\x01\n" +
 	"\x05Purge\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\rR\x03max\x12%\n" +
-	"\x05sweep\x18\x04 \x01(\v2\x0f.tarry.v1.SweepR\x05sweep\"\x91\x01\n" +
+	"\x05sweep\x18\x04 \x01(\v2\x0f.tarry.v1.SweepR\x05sweep\x12\x1d\n" +
+	"\n" +
+	"drop_empty\x18\x05 \x01(\bR\tdropEmpty\"\x91\x01\n" +
 	"\fReleaseTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1a\n" +
 	"\bconsumer\x18\x02 \x01(\tR\bconsumer\x12\x16\n" +
