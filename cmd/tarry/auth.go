@@ -150,7 +150,14 @@ func allowedWords(rules []client.Rule) string {
 func authCheckCommand() *cobra.Command {
 	c := newCommand("check", "show who this client is, and what it may do", "[VERB [TOPIC]]", "Shows which token this client has, and what it may do. With a verb, and a topic if the verb is\nabout topics, exit code 1 says that no rule allows it, whatever the mode is.",
 		"tarry auth check add billing.invoices", 0, 2)
+	topic := c.flags.StringP("topic", "t", "", "`name` of the topic, instead of the argument TOPIC")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		switch {
+		case *topic != "" && len(args) != 1:
+			return usagef("--topic needs VERB alone")
+		case *topic != "":
+			args = append(args, *topic)
+		}
 		me, err := t.client.WhoAmI(ctx)
 		if err != nil {
 			return err
@@ -163,8 +170,8 @@ func authCheckCommand() *cobra.Command {
 		if err != nil || len(args) == 0 {
 			return err
 		}
-		topic := strings.Join(args[1:], "")
-		if slices.ContainsFunc(me.Rules, func(r client.Rule) bool { return allows(r, args[0], topic) }) {
+		of := strings.Join(args[1:], "")
+		if slices.ContainsFunc(me.Rules, func(r client.Rule) bool { return allows(r, args[0], of) }) {
 			return nil
 		}
 		return fmt.Errorf("%s is not allowed", strings.Join(args, " on topic "))

@@ -124,6 +124,7 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 	require.NoError(t, os.WriteFile("shop.token", []byte(text), 0o600))
 	t.Setenv(tokenFileEnv, "shop.token")
 	s.ok("auth", "check", "add", "mail")
+	s.ok("auth", "check", "add", "--topic", "mail")
 	code, _, errs = s.run("auth", "check", "manage", "mail")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "manage on topic mail")

@@ -216,6 +216,12 @@ class WorkerTest(unittest.TestCase):
             self.until(client.ends)
         self.assertEqual(client.ends(), {"a": ("release", "a", None, "can't start new thread")})
 
+    def test_a_worker_that_cannot_reserve_raises(self) -> None:
+        client = Client()
+        with unittest.mock.patch.object(client, "_reserve", side_effect=TypeError("topics: give names")):
+            worker = Worker(client, 5, print)  # type: ignore[arg-type]
+            self.assertRaisesRegex(TypeError, "topics: give names", worker.run)
+
     def test_a_lost_job_is_left_alone(self) -> None:
         client = Client(job("a", ttr=0.03), job("b"))
         client.lost = True

@@ -56,6 +56,7 @@ class Worker:
         self._wait = Cancel()  # of the wait for jobs
         self._changed = threading.Condition()
         self._free = concurrency
+        self._failure: Optional[BaseException] = None  # for which no jobs can be fetched
         self._held: Dict[str, Tuple[Reserved, float]] = {}  # by token; those whose function runs, and when it times out
 
     def stop(self) -> None:
@@ -69,7 +70,8 @@ class Worker:
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Work until ``stop`` is called or, in the main thread, a SIGTERM or SIGINT comes."""
+        """Work until ``stop`` is called or, in the main thread, a SIGTERM or SIGINT comes. What is wrong with the
+        worker's own arguments is raised."""
         before = self._handle_signals()
         fetcher = threading.Thread(target=self._fetch, name="tarry-fetch", daemon=True)
         heart = threading.Thread(target=self._heartbeat, name="tarry-heartbeat", daemon=True)
@@ -86,6 +88,8 @@ class Worker:
                     log.warning("the grace is over: %d functions still run", self._concurrency - self._free)
                     return
             heart.join()  # it may be releasing a job
+            if self._failure is not None:
+                raise self._failure
         finally:
             self._stop()
             for number, handler in before.items():
@@ -105,6 +109,13 @@ class Worker:
         return self._wait.cancelled.is_set()
 
     def _fetch(self) -> None:
+        try:
+            self._fetch_jobs()
+        except BaseException as e:  # no call could be made: run must not wait for ever
+            self._failure = e
+            self._stop()
+
+    def _fetch_jobs(self) -> None:
         """Reserve as many jobs as functions may begin, until the worker stops."""
         while not self._stopping:
             with self._changed:
