@@ -57,8 +57,8 @@ var (
 	// The next four need no leader: they are of this node alone, or wanted most without one.
 	toDrain     = need{verbs: auth.Operate}
 	toSeeBackup = need{verbs: auth.Operate}
-	toReadLog   = need{verbs: auth.Operate}
-	toSetLog    = need{verbs: auth.Operate}
+	toReadLog   = need{verbs: auth.Operate, early: true}
+	toSetLog    = need{verbs: auth.Operate, early: true}
 	toJoin      = need{verbs: auth.Operate, early: true}
 	toAdmin     = need{verbs: auth.Admin}
 	// toSetNamespaces is not checked while nothing is: a namespace hides nothing, unlike a token.
@@ -84,7 +84,11 @@ func (s *server) admit(rt route, e endpoint, x *call) error {
 		return nil
 	}
 	if !e.need.early && !e.need.anyone && e.need.verbs != auth.Observe {
-		if err := s.Access.AwaitReady(x.r.Context()); err != nil {
+		err := s.Access.AwaitReady(x.r.Context())
+		switch {
+		case err != nil && e.need.fresh:
+			return access.WithoutLeader(err)
+		case err != nil:
 			return err
 		}
 	}

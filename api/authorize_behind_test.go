@@ -80,8 +80,10 @@ func TestANodeThatHasNotCaughtUpDecidesNothing(t *testing.T) {
 		} {
 			require.Equal(t, 503, call(c[0], c[1], c[2]), c)
 		}
+		refused(t, r.do("DELETE", "/v1/cluster/members/n1", ""), 503, job.CodeNotApplied, "A lost majority")
 		require.Equal(t, 200, call("GET", "/livez", ""))
 		require.Equal(t, 200, call("GET", "/v1/cluster/health", ""))
+		require.Equal(t, 200, call("GET", "/v1/cluster/node/log", ""), "as the events, with which it is in a bundle")
 		require.NotEqual(t, 503, call("POST", "/v1/cluster/join", `{"addresses":["127.0.0.1:1"]}`))
 	}
 	refusedCalls()

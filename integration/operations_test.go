@@ -208,6 +208,7 @@ func runPage(t *testing.T, page, preparations string, passages []passage, skippe
 
 var operationsNotRun = []notRun{
 	{"Three nodes on one machine", "TestThreeNodesOnOneMachineAsOperationsSays runs it"},
+	{"In containers", "TestNothingIsLostInContainers has the containers; the section was run by hand"},
 	{"tarry cluster admission invited", "nodes need certificates for it; TestAnInvitationLetsInOneNode runs it"},
 	{"tarry cluster invite --node n4 -o n4.invitation", "the same"},
 	{"tarry check --data-dir DIR", "it reads the directory of a node that refuses to start; the tests of cluster/recovery do that"},
@@ -216,6 +217,7 @@ var operationsNotRun = []notRun{
 
 var operationsPassages = []passage{
 	{"Start a cluster", `
+tarry server --check-config
 START='{}'
 JOIN=${START/ --bootstrap-expect 3/}
 for host in n1 n2 n3; do on $host "$START"; done
@@ -224,6 +226,7 @@ await 'tarry cluster health'
 	{"Grow", `
 on n4 "$JOIN"
 await 'tarry cluster members | grep "^n4 .* no  *yes "'
+tarry cluster join --addr n4:7300 n1:7302 n2:7302 # again changes nothing
 `},
 	{"Shrink, replace", `
 tarry cluster replace n3 n4 --yes
@@ -259,6 +262,7 @@ tarry cluster health --wait 10m
 	{"Upgrade", `
 tarry cluster upgrade --check
 tarry cluster version
+tarry cluster log-level debug --addr n2:7300
 `},
 	{"Pause a topic", `
 {}

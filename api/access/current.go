@@ -81,7 +81,13 @@ func (c *Current) Fresh(ctx context.Context) error {
 		return nil
 	}
 	if err := c.leader.reached(ctx); err != nil {
-		return job.NotApplied("%w; if the disks of a majority are lost for good, see docs/operations.md, A lost majority", err)
+		return WithoutLeader(err)
 	}
 	return nil
+}
+
+// WithoutLeader adds to the error of an operator's call, which failed because there is no leader, where
+// to read what to do.
+func WithoutLeader(err error) error {
+	return job.NotApplied("%w; if the disks of a majority are lost for good, see docs/operations.md, A lost majority", err)
 }
