@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
 	"tarry/schedule"
@@ -195,8 +196,27 @@ func (s *server) putSchedule(x *call) error {
 		if !r.Existing && !r.Replaced {
 			x.status = http.StatusCreated
 		}
+		s.awaitPlan(x, name)
 		x.json.schedulePut(r)
 	})
+}
+
+// planTime is how long a call waits until the leader has computed the next run of the schedule that it
+// changed. The leader does not while adds are refused.
+const planTime = time.Second
+
+// awaitPlan waits until the next run of a schedule is known, so that nobody reads what they have just
+// put without one: that would mean that no run is left. The instants depend on time zones, so the state
+// machine does not compute them, and the leader does in an entry of its own.
+func (s *server) awaitPlan(x *call, name string) {
+	ctx, cancel := x.timeout(planTime)
+	defer cancel()
+	for {
+		info, err := s.reads.Schedule(ctx, name, false)
+		if err != nil || !info.State.Unplanned || !sleep.For(ctx, 2*time.Millisecond) {
+			return
+		}
+	}
 }
 
 // schedulePut adds the fields of a successful put.
@@ -217,6 +237,7 @@ func (s *server) pauseSchedule(paused bool) handlerFunc {
 		}
 		op := &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Paused: &paused}}}
 		return s.apply(x, op, func(r *jobpb.Result) {
+			s.awaitPlan(x, name)
 			x.json.boolean("success", true)
 			x.json.text("schedule", r.Id)
 			x.json.number("revision", r.GetDetails().GetScheduleRevision())

@@ -168,3 +168,27 @@ func untilMissed(t *testing.T, c *cluster, cl *client.Client, name string, n uin
 	})
 	return missed
 }
+
+// The leader computes the next run in an entry of its own. Who has put a schedule must not see it
+// without: that would mean that no run is left.
+func TestAScheduleHasItsNextRunWhenItsPutReturns(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	cl, err := client.New(c.addrs())
+	require.NoError(t, err)
+	defer cl.Close()
+	for i := range 30 {
+		name := fmt.Sprint("s", i%10)
+		planned := func() {
+			s, err := cl.Schedule(t.Context(), name)
+			require.NoError(t, err)
+			require.False(t, s.NextAt.IsZero())
+		}
+		_, err := cl.PutSchedule(t.Context(), name, client.Schedule{Spec: fmt.Sprintf("@every %dh", i+1), Job: client.ScheduledJob{Topic: "t", Body: client.Text("x")}}, 0)
+		require.NoError(t, err)
+		planned()
+		require.NoError(t, cl.PauseSchedule(t.Context(), name))
+		require.NoError(t, cl.ResumeSchedule(t.Context(), name))
+		planned()
+	}
+}

@@ -89,7 +89,11 @@ func (q *Queue) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
 	if err := q.fireSchedules(); err != nil {
 		return nil, err
 	}
-	return q.enter(ops...)
+	results, err := q.enter(ops...)
+	if err != nil {
+		return nil, err
+	}
+	return results, q.fireSchedules()
 }
 
 // fireSchedules does the leader's work for the schedules that are due.
