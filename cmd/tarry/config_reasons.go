@@ -76,7 +76,7 @@ var flagGroups = []flagGroup{
 		{"max-connections", "1 or more", "With a limit of 65,536 open files it leaves enough for the stores and the other nodes. A lower limit on open files lowers it at the start."},
 		{"cache-bytes", "1,048,576 (1 MiB) or more", "Jobs that come and go within minutes are read from the memtables (up to 128 MiB beside this cache), so it serves older jobs only. With it a node with ten million delayed jobs takes [about 400 MiB](benchmarks.md#figures). Raise it if reads of old jobs are slow and memory is free."},
 		{"metrics-topics", "0 to 10,000", "A topic takes 22 series on the leader, so 100 topics take 2,200. A producer that makes up topic names cannot fill Prometheus."},
-		{"disk-low-water", "bytes, a share such as `5%`, `0` for never, or `auto`", "`auto` is 5% of the disk, at least 512 MiB and at most 2 GiB. The lower bound is what a node writes before it frees anything (two log segments, four memtables, a compaction); the upper bound wastes no large disk."},
+		{"disk-low-water", "bytes, a share such as `5%`, `0` for never, or `auto`", "`auto` is 5% of the disk, at least 512 MiB and at most 2 GiB. The lower bound is what a node writes before it frees anything (two log segments, four memtables, a compaction); the upper bound wastes no large disk. With `0` there is no file `ballast` either, so a node whose disk is full starts only when you have freed space elsewhere on it."},
 	}},
 	{"Scheduled backups", []flagReason{
 		{"backup-schedule", "a cron expression of 5 or 6 fields, a name such as `@daily`, or `@every` with a duration in whole seconds", "A directory for backups must be chosen first."},
