@@ -260,7 +260,7 @@ const namedJobs = 5
 func resourceOfOps(ops []*jobpb.Op) string {
 	var names []string
 	for _, op := range ops {
-		name := refOf(op).GetId()
+		name := job.RefOf(op).GetId()
 		if add := op.GetImportJob().GetAdd(); add != nil {
 			name = "topic " + add.Topic
 		}
@@ -278,19 +278,6 @@ func resourceOfOps(ops []*jobpb.Op) string {
 		word = "job"
 	}
 	return fmt.Sprintf("%d %s: %s", len(ops), word, strings.Join(names, ", "))
-}
-
-// refOf returns the job that an operation of a list names; nil: it names none.
-func refOf(op *jobpb.Op) *jobpb.Ref {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Delete:
-		return k.Delete.Ref
-	case *jobpb.Op_Kick:
-		return k.Kick.Ref
-	case *jobpb.Op_Update:
-		return k.Update.Ref
-	}
-	return nil
 }
 
 // resourceOfQuery names which jobs a query finds. The values of headers are not for the log.

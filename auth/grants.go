@@ -9,24 +9,24 @@ import (
 )
 
 // Verbs is a set of verbs.
-type Verbs uint16
+type Verbs = job.Verbs
 
 // The verbs. Observe, Operate and Admin are about the cluster, the others about a topic.
 const (
-	Add     = Verbs(1) << jobpb.Verb_VERB_ADD
-	Consume = Verbs(1) << jobpb.Verb_VERB_CONSUME
-	Read    = Verbs(1) << jobpb.Verb_VERB_READ
-	Manage  = Verbs(1) << jobpb.Verb_VERB_MANAGE
-	Push    = Verbs(1) << jobpb.Verb_VERB_PUSH
-	Observe = Verbs(1) << jobpb.Verb_VERB_OBSERVE
-	Operate = Verbs(1) << jobpb.Verb_VERB_OPERATE
-	Admin   = Verbs(1) << jobpb.Verb_VERB_ADMIN
+	Add     = job.VerbAdd
+	Consume = job.VerbConsume
+	Read    = job.VerbRead
+	Manage  = job.VerbManage
+	Push    = job.VerbPush
+	Observe = job.VerbObserve
+	Operate = job.VerbOperate
+	Admin   = job.VerbAdmin
 
 	ofTopics  = Add | Consume | Read | Manage | Push
 	ofCluster = Observe | Operate | Admin
 )
 
-var verbNames = []string{"", "add", "consume", "read", "manage", "push", "observe", "operate", "admin"}
+var verbNames = job.VerbNames[:]
 
 // VerbNames are the names of all verbs.
 func VerbNames() []string { return slices.Clone(verbNames[1:]) }
@@ -43,17 +43,6 @@ func VerbName(v jobpb.Verb) string {
 		return "unknown"
 	}
 	return verbNames[v]
-}
-
-// String lists the names of the verbs.
-func (v Verbs) String() string {
-	var names []string
-	for i, name := range verbNames {
-		if i > 0 && v&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // ParseRule makes a rule of names as clients give them, checked.

@@ -80,16 +80,10 @@ func (q *rateQuotas) take(all *fsm.Namespaces, ops []*jobpb.Op, may func(*jobpb.
 // addsOf returns the adds of an operation of which the rates count. The run of a schedule that a
 // client asks for is one.
 func (q *rateQuotas) addsOf(op *jobpb.Op) []*jobpb.Add {
-	if add := op.GetAdd(); add != nil {
-		return []*jobpb.Add{add}
-	}
-	if add := op.GetImportJob().GetAdd(); add != nil {
-		return []*jobpb.Add{add}
-	}
 	if fire := op.GetFireSchedule(); fire.GetNow() && q.topicOf != nil {
 		return []*jobpb.Add{{Topic: q.topicOf(fire.Name)}}
 	}
-	return op.GetAtomicAdd().GetAdds()
+	return job.AddsOf(op)
 }
 
 // added reports whether an add has made a job: it may have found one with its id.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tarry/auth"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -31,10 +32,10 @@ func (s *Shard) tenantOf(ops []*jobpb.Op, principal string) string {
 		return ""
 	}
 	p := auth.DecodePrincipal(cmp.Or(ops[0].Principal, principal))
-	if topic := topicOf(ops[0]); topic != "" && s.verbsOn(p, topic)&^auth.Read != 0 {
+	if topic := job.TopicOf(ops[0]); topic != "" && s.verbsOn(p, topic)&^auth.Read != 0 {
 		return all.Of(topic).GetName()
 	}
-	if n := all.OfID(refOf(ops[0]).GetId()); n != nil && s.verbsOn(p, n.TopicPrefix)&^auth.Read != 0 {
+	if n := all.OfID(job.RefOf(ops[0]).GetId()); n != nil && s.verbsOn(p, n.TopicPrefix)&^auth.Read != 0 {
 		return n.Name
 	}
 	if id := p.TokenID(); id != "" {
@@ -55,60 +56,6 @@ func (s *Shard) verbsOn(p auth.Principal, topic string) auth.Verbs {
 		return 0
 	}
 	return grants.On(topic)
-}
-
-// topicOf returns a topic that an operation names; empty: it names none.
-func topicOf(op *jobpb.Op) string {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Add:
-		return k.Add.GetTopic()
-	case *jobpb.Op_ImportJob:
-		return k.ImportJob.GetAdd().GetTopic()
-	case *jobpb.Op_AtomicAdd:
-		if adds := k.AtomicAdd.GetAdds(); len(adds) > 0 {
-			return adds[0].GetTopic()
-		}
-	case *jobpb.Op_Reserve:
-		if topics := k.Reserve.GetTopics(); len(topics) > 0 {
-			return topics[0]
-		}
-	case *jobpb.Op_KickTopic:
-		return k.KickTopic.GetTopic()
-	case *jobpb.Op_Purge:
-		return k.Purge.GetTopic()
-	case *jobpb.Op_MoveJobs:
-		return k.MoveJobs.GetTopic()
-	case *jobpb.Op_ReleaseTopic:
-		return k.ReleaseTopic.GetTopic()
-	case *jobpb.Op_PauseTopic:
-		return k.PauseTopic.GetTopic()
-	case *jobpb.Op_SetTopic:
-		return k.SetTopic.GetTopic()
-	}
-	return ""
-}
-
-// refOf returns the job that an operation names; nil: it names none.
-func refOf(op *jobpb.Op) *jobpb.Ref {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Finish:
-		return k.Finish.GetRef()
-	case *jobpb.Op_Delete:
-		return k.Delete.GetRef()
-	case *jobpb.Op_Release:
-		return k.Release.GetRef()
-	case *jobpb.Op_Touch:
-		return k.Touch.GetRef()
-	case *jobpb.Op_Bury:
-		return k.Bury.GetRef()
-	case *jobpb.Op_Kick:
-		return k.Kick.GetRef()
-	case *jobpb.Op_Update:
-		return k.Update.GetRef()
-	case *jobpb.Op_ReserveJob:
-		return k.ReserveJob.GetRef()
-	}
-	return nil
 }
 
 // topicOfSchedule returns the topic of the jobs of a schedule, as far as this node knows; empty:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -210,73 +209,6 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 	}
 	return x.do(op, r)
 }
-
-// do is op for an operation that is valid and allowed.
-func (x *tx) do(op *jobpb.Op, r *jobpb.Result) error {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Add:
-		return x.add(k.Add, r)
-	case *jobpb.Op_Reserve:
-		return x.reserve(k.Reserve, r)
-	case *jobpb.Op_Finish:
-		return x.finish(k.Finish, r)
-	case *jobpb.Op_Delete:
-		return x.delete(k.Delete, r)
-	case *jobpb.Op_Release:
-		return x.release(k.Release, r)
-	case *jobpb.Op_Touch:
-		return x.touchJob(k.Touch, r)
-	case *jobpb.Op_Bury:
-		return x.bury(k.Bury, r)
-	case *jobpb.Op_Kick:
-		return x.kick(k.Kick, r)
-	case *jobpb.Op_KickTopic:
-		return x.kickTopic(k.KickTopic, r)
-	case *jobpb.Op_ReserveJob:
-		return x.reserveJob(k.ReserveJob, r)
-	case *jobpb.Op_Update:
-		return x.update(k.Update, r)
-	case *jobpb.Op_AtomicAdd:
-		return x.atomicAdd(k.AtomicAdd, r)
-	case *jobpb.Op_Purge:
-		return x.purge(k.Purge, r)
-	case *jobpb.Op_MoveJobs:
-		return x.moveJobs(k.MoveJobs, r)
-	case *jobpb.Op_PauseTopic:
-		return x.pauseTopic(k.PauseTopic, r)
-	case *jobpb.Op_SetTopic:
-		return x.setTopic(k.SetTopic, r)
-	case *jobpb.Op_Advance:
-		return x.advance(k.Advance, r)
-	case *jobpb.Op_Mark:
-		x.marks = append(x.marks, k.Mark.GetName())
-		return nil
-	case *jobpb.Op_PutSchedule:
-		return x.putSchedule(k.PutSchedule, r)
-	case *jobpb.Op_DeleteSchedule:
-		return x.deleteSchedule(k.DeleteSchedule, r)
-	case *jobpb.Op_FireSchedule:
-		return x.fireSchedule(k.FireSchedule, r)
-	case *jobpb.Op_SetCluster:
-		return x.setCluster(k.SetCluster, r)
-	case *jobpb.Op_ResetClock:
-		return x.resetClock(k.ResetClock, r)
-	case *jobpb.Op_ForgetMember:
-		return x.forgetMember(k.ForgetMember, r)
-	case *jobpb.Op_RaiseVersion:
-		return x.raiseVersion(k.RaiseVersion, r)
-	case *jobpb.Op_Migrate:
-		return x.migrate(k.Migrate, r)
-	}
-	if do, found := otherOps[job.KindOf(op)]; found {
-		return do(x, op, r)
-	}
-	return x.nextOperation(op, r)
-}
-
-// otherOps are the operations that are not made often enough for a case in op. Each is
-// registered where it is, under the name of its field in jobpb.Op.
-var otherOps = map[protoreflect.Name]func(*tx, *jobpb.Op, *jobpb.Result) error{}
 
 // refuse makes r an error result.
 func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any) error {

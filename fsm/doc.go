@@ -15,6 +15,7 @@
 //
 //	machine.go             Machine: open, close, what other goroutines ask; MarkDurable
 //	apply.go               Apply: entries to operations, the commit, what changed
+//	operations.go          the table of operations: what each does, and who may by the state
 //	tx.go                  tx: the changes of the entries under way; moving a job between lists
 //	memory.go              what the applying goroutine keeps in memory
 //	topic.go               topic: its record and list heads in memory
@@ -31,7 +32,7 @@
 //	watch.go               Watch: which reservations have ended
 //	store/                 the files below: generations, flushes, archives
 //
-// Operations, each the x.name(op, r) that apply.go calls:
+// Operations, each the x.name(op, r) that operations.go calls:
 //
 //	op_add.go              add a job with an id that is free
 //	op_add_existing.go     add a job with an id that is taken: if_exists
@@ -80,7 +81,7 @@
 //	rule_push.go           which topics take jobs with a push_url
 //	rule_auth.go           what the principal of an operation may do
 //	rule_quota.go          what a namespace holds, and may hold
-//	rule_standby.go        what a standby takes from its primary's log, and what from its own
+//	rule_standby.go        what a standby refuses
 //
 // Lists of jobs, and indexes in memory, which are caches only:
 //

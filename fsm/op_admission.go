@@ -10,12 +10,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-func init() {
-	otherOps["put_invitation"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.putInvitation(op.GetPutInvitation(), r) }
-	otherOps["end_invitation"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.endInvitation(op.GetEndInvitation(), r) }
-	otherOps["set_admission"] = func(x *tx, op *jobpb.Op, _ *jobpb.Result) error { return x.setAdmission(op.GetSetAdmission().Mode) }
-}
-
 // putInvitation makes an invitation in place of those that have expired.
 func (x *tx) putInvitation(op *jobpb.PutInvitation, r *jobpb.Result) error {
 	made, clock := proto.CloneOf(op.Invitation), x.clock()

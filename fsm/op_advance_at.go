@@ -10,10 +10,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-func init() {
-	otherOps["advance_at"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.advanceAt(op.GetAdvanceAt(), r) }
-}
-
 const (
 	// maxAheadMS is how far ahead of its instant an AdvanceAt may be committed. When the
 	// term changes it takes effect at once, so this bounds how far the clock moves then.

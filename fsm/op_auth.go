@@ -10,12 +10,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-func init() {
-	otherOps["put_token"] = asAdmin(func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.putToken(op.GetPutToken(), r) })
-	otherOps["delete_token"] = asAdmin(func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.deleteToken(op.GetDeleteToken(), r) })
-	otherOps["set_auth"] = asAdmin(func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.setAuth(op.GetSetAuth(), r) })
-}
-
 // putToken makes or replaces a token. An equal one changes nothing, so a request is safe to
 // repeat.
 func (x *tx) putToken(op *jobpb.PutToken, r *jobpb.Result) error {

@@ -23,10 +23,6 @@ func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 	}
 }
 
-func init() {
-	otherOps["admit_node"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.admitNode(op.GetAdmitNode(), r) }
-}
-
 // forgetMember records that a Raft server was removed for good, and its node with it if the
 // operation names one.
 func (x *tx) forgetMember(op *jobpb.ForgetMember, r *jobpb.Result) error {

@@ -17,10 +17,6 @@ import (
 // index of the entry before it, and the position in the primary's log: after a crash the
 // FollowLog is applied again, and what was applied of it is skipped.
 
-func init() {
-	otherOps["follow_log"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.followLog(op.GetFollowLog(), r) }
-}
-
 // followLog checks a FollowLog. Machine.follow applies it, after the entry that has it.
 func (x *tx) followLog(op *jobpb.FollowLog, r *jobpb.Result) error {
 	s := x.m.meta.standby

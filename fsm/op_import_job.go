@@ -4,21 +4,8 @@ import (
 	"bytes"
 	"strings"
 
-	"tarry/auth"
 	"tarry/job/jobpb"
 )
-
-func init() {
-	otherOps["import_job"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.importJob(op.GetImportJob(), r) }
-}
-
-// mayImportJob needs the verb manage beside those of an add: what a job brings with it, such as
-// its attempts and that it is dead, is otherwise up to who manages the topic. It reaches no
-// further than the topic, so it does not need the verb admin.
-func mayImportJob(x *tx, op *jobpb.Op, r *jobpb.Result) (bool, error) {
-	add := op.GetImportJob().GetAdd()
-	return x.may(auth.Manage|addVerbs(add), add.Topic, r) && x.mayUseID(add.Id, add.Topic, r), nil
-}
 
 // importJob creates a job as it was elsewhere, unless its id is taken.
 //

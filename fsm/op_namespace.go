@@ -11,13 +11,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-func init() {
-	otherOps["put_namespace"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.putNamespace(op.GetPutNamespace(), r) }
-	otherOps["delete_namespace"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error {
-		return x.deleteNamespace(op.GetDeleteNamespace(), r)
-	}
-}
-
 // mayChangeNamespaces needs the verb admin, also in the mode that only reports, as all that needs
 // it. The mode off does not check it: unlike a token, a namespace hides nothing.
 func mayChangeNamespaces(x *tx, _ *jobpb.Op, r *jobpb.Result) (bool, error) {

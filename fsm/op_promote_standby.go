@@ -6,10 +6,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-func init() {
-	otherOps["promote_standby"] = func(x *tx, _ *jobpb.Op, r *jobpb.Result) error { return x.promoteStandby(r) }
-}
-
 // promoteStandby ends the mode of a standby. What was committed ahead is dropped: its consumers
 // wait at the primary. The primary may have done more than this state has. So the seqs that it
 // may have given since are skipped, and so are the generations of reservations (see

@@ -2,10 +2,6 @@ package fsm
 
 import "tarry/job/jobpb"
 
-func init() {
-	otherOps["release_topic"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.releaseTopic(op.GetReleaseTopic(), r) }
-}
-
 // releaseTopic releases the reserved jobs of a topic that a sweep selects, as their
 // consumers could: an attempt is over, and after the last one a job is dead. No backoff
 // delays them, because it is the consumer that failed.

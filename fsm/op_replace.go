@@ -22,17 +22,6 @@ import (
 // step, with the index of the entry. Until then its store has an earlier index, so after a crash
 // the entry is applied again.
 
-func init() {
-	otherOps["put_state_chunk"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.putStateChunk(op.GetPutStateChunk(), r) }
-	otherOps["drop_state_chunks"] = func(x *tx, op *jobpb.Op, _ *jobpb.Result) error {
-		if op.GetDropStateChunks().GetUpload() == x.m.meta.upload.id {
-			x.dropUpload()
-		}
-		return nil
-	}
-	otherOps["replace_state"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.replaceState(op.GetReplaceState(), r) }
-}
-
 // upload is an archive of which parts are stored. Its zero value: there is none.
 type upload struct {
 	id, size uint64
@@ -77,6 +66,13 @@ func (x *tx) putStateChunk(op *jobpb.PutStateChunk, r *jobpb.Result) error {
 	u.add(op.Data)
 	x.value = u.append(x.value[:0])
 	must(x.batch.Set(keyUpload, x.value, nil))
+	return nil
+}
+
+func (x *tx) dropStateChunks(op *jobpb.DropStateChunks, _ *jobpb.Result) error {
+	if op.GetUpload() == x.m.meta.upload.id {
+		x.dropUpload()
+	}
 	return nil
 }
 

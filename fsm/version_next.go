@@ -48,27 +48,28 @@ func (s *nextStatus) decode(b []byte, format byte) ([]byte, error) {
 
 func (s *nextStatus) update(op *jobpb.Update) { s.stamps += op.Stamps() }
 
-func (x *tx) nextOperation(op *jobpb.Op, r *jobpb.Result) error {
+// nextOperation returns the row of an operation of the next release; nil: of a later one.
+func nextOperation(op *jobpb.Op) *operation {
 	k, ok := op.Kind.(*jobpb.Op_Stamp)
 	if !ok {
-		return fmt.Errorf("this release does not know the operation %T: it was written by a newer release; upgrade this node", op.Kind)
+		return nil
 	}
-	rec, _, err := x.find(k.Stamp.Ref, r)
-	if rec == nil || err != nil {
-		return err
+	return &operation{
+		do: func(x *tx, _ *jobpb.Op, r *jobpb.Result) error {
+			rec, _, err := x.find(k.Stamp.Ref, r)
+			if rec == nil || err != nil {
+				return err
+			}
+			rec.status.stamps++
+			x.save(rec)
+			r.Count, r.Revision = rec.status.stamps, rec.status.revision
+			return nil
+		},
+		may: func(x *tx, _ *jobpb.Op, _ *jobpb.Result) (bool, error) {
+			x.caller.onJob = auth.Manage
+			return true, nil
+		},
 	}
-	rec.status.stamps++
-	x.save(rec)
-	r.Count, r.Revision = rec.status.stamps, rec.status.revision
-	return nil
-}
-
-// nextRight returns what the principal of an operation of the next release needs.
-func nextRight(op *jobpb.Op) *right {
-	if _, stamps := op.Kind.(*jobpb.Op_Stamp); stamps {
-		return &right{onJob: auth.Manage}
-	}
-	return new(right)
 }
 
 func migrationTo(version uint32) *migration {

@@ -12,53 +12,7 @@ import "tarry/job/jobpb"
 // checked: no job or topic has an invalid one. CheckOp accepts operations that this release
 // does not know; the schema refuses them.
 func CheckOp(op *jobpb.Op, l *Limits) error {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Add:
-		return l.checkAdd(k.Add)
-	case *jobpb.Op_AtomicAdd:
-		return l.checkAtomicAdd(k.AtomicAdd)
-	case *jobpb.Op_Reserve:
-		return l.CheckReserve(k.Reserve)
-	case *jobpb.Op_ReserveJob:
-		return l.checkReserveJob(k.ReserveJob)
-	case *jobpb.Op_Finish:
-		return checkRef(k.Finish.Ref)
-	case *jobpb.Op_Delete:
-		return l.checkDelete(k.Delete)
-	case *jobpb.Op_Release:
-		return l.checkRelease(k.Release)
-	case *jobpb.Op_Touch:
-		return l.checkTouch(k.Touch)
-	case *jobpb.Op_Bury:
-		return l.checkBury(k.Bury)
-	case *jobpb.Op_Update:
-		return l.checkUpdate(k.Update)
-	case *jobpb.Op_Kick:
-		return l.checkKick(k.Kick)
-	case *jobpb.Op_KickTopic:
-		return l.checkKickTopic(k.KickTopic)
-	case *jobpb.Op_Purge:
-		return l.checkPurge(k.Purge)
-	case *jobpb.Op_MoveJobs:
-		return l.checkMoveJobs(k.MoveJobs)
-	case *jobpb.Op_PauseTopic:
-		return l.checkPauseTopic(k.PauseTopic)
-	case *jobpb.Op_SetTopic:
-		return l.checkSetTopic(k.SetTopic)
-	case *jobpb.Op_PutSchedule:
-		return l.checkPutSchedule(k.PutSchedule)
-	case *jobpb.Op_FireSchedule:
-		return l.checkFireSchedule(k.FireSchedule)
-	case *jobpb.Op_Advance:
-		return l.checkAdvance(k.Advance)
-	case *jobpb.Op_Migrate:
-		return Within("max", int64(k.Migrate.Max), 1, int64(l.MaxMigrate))
-	case *jobpb.Op_SetCluster:
-		return l.CheckRefID("cluster_id", k.SetCluster.ClusterId)
-	case *jobpb.Op_ForgetMember:
-		return l.checkForgetMember(k.ForgetMember)
-	}
-	if check := operations[KindOf(op)].check; check != nil {
+	if check := of(op).check; check != nil {
 		return check(l, op)
 	}
 	return nil

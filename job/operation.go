@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"reflect"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -9,77 +10,238 @@ import (
 	"tarry/job/jobpb"
 )
 
-// operation has the properties of an operation that other code depends on.
+// operation is what there is to know about a kind of operation without the state. What it does is
+// in package fsm, which has the only other table of operations.
 type operation struct {
 	// since is the cluster version that brought it; 0: FirstVersion.
 	since uint32
 	// adds: it may make jobs, so it is refused while the disk is low.
 	adds bool
 	// leaderOnly: only the leader makes it, except those for which byClient, if not nil,
-	// reports that a client caused them.
-	leaderOnly bool
-	byClient   func(*jobpb.Op) bool
-	// check holds the rules that need neither the clock nor the state; those of the
-	// operations that are made most often are in CheckOp.
+	// reports that a client caused them. forClient: it makes them for a client, whose principal they have.
+	leaderOnly, forClient bool
+	byClient              func(*jobpb.Op) bool
+	// ofCluster: it is about the nodes of one cluster. A standby has its own, and skips those of
+	// its primary. All others are about jobs, or what clients may do with them: a standby does
+	// them when its primary did, and refuses them in its own log. The version is that of the
+	// records and limits, so it is the primary's: an entry has the same effect on both.
+	ofCluster bool
+	// check holds the rules that need neither the clock nor the state.
 	check func(*Limits, *jobpb.Op) error
+
+	// admin: it needs the verb admin, in every mode.
+	admin bool
+	// onJob are the verbs that it needs on the topic of the job that it names, wherever that is.
+	onJob func(*jobpb.Op) Verbs
+	// needs calls need for the verbs that it needs on the topics that it names, until that
+	// returns false. What needs the state beside is in package fsm.
+	needs func(op *jobpb.Op, need func(Verbs, string) bool) bool
+
+	// topic is one that it names, ref the job that it names, ends the reservation that it ends,
+	// and jobs are those that it brings; nil: none.
+	topic func(*jobpb.Op) string
+	ref   func(*jobpb.Op) *jobpb.Ref
+	ends  func(*jobpb.Op) *jobpb.Ref
+	jobs  func(*jobpb.Op) []*jobpb.Add
 }
+
+// kind completes a row with what the schema says: the topic or the job that the message of an
+// operation names.
+func kind[K any](get func(*jobpb.Op) K, check func(*Limits, K) error, row operation) operation {
+	if check != nil {
+		row.check = func(l *Limits, op *jobpb.Op) error { return check(l, get(op)) }
+	}
+	var message any = *new(K)
+	if _, is := message.(interface{ GetTopic() string }); is {
+		row.topic = func(op *jobpb.Op) string { return any(get(op)).(interface{ GetTopic() string }).GetTopic() }
+	}
+	if _, is := message.(interface{ GetRef() *jobpb.Ref }); is {
+		row.ref = func(op *jobpb.Op) *jobpb.Ref { return any(get(op)).(interface{ GetRef() *jobpb.Ref }).GetRef() }
+	}
+	return row
+}
+
+func refCheck[K interface{ GetRef() *jobpb.Ref }](_ *Limits, k K) error { return checkRef(k.GetRef()) }
 
 // operations has a row for each operation, by the name of its field in jobpb.Op.
 var operations = map[protoreflect.Name]operation{
-	"add":        {adds: true},
-	"atomic_add": {adds: true},
-	"finish":     {},
-	"release":    {},
-	"touch":      {},
-	"bury":       {},
-	"kick":       {},
-	"delete":     {},
-	"update":     {},
-	"reserve":    {leaderOnly: true},
-	"purge":      {},
-	"advance":    {leaderOnly: true},
-	"advance_at": {leaderOnly: true, check: func(l *Limits, op *jobpb.Op) error { return l.checkAdvanceAt(op.GetAdvanceAt()) }},
-	"migrate":    {leaderOnly: true},
-	"mark":       {leaderOnly: true},
-	"move_jobs":  {},
-	"kick_topic": {},
-	"release_topic": {check: func(l *Limits, op *jobpb.Op) error {
-		k := op.GetReleaseTopic()
+	"add": kind((*jobpb.Op).GetAdd, (*Limits).checkAdd, operation{
+		adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return []*jobpb.Add{op.GetAdd()} },
+		needs: func(op *jobpb.Op, need needed) bool { return needsAdd(op.GetAdd(), 0, need) },
+	}),
+	"atomic_add": kind((*jobpb.Op).GetAtomicAdd, (*Limits).checkAtomicAdd, operation{
+		adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return op.GetAtomicAdd().GetAdds() },
+		ends:  func(op *jobpb.Op) *jobpb.Ref { return op.GetAtomicAdd().GetFinish().GetRef() },
+		topic: func(op *jobpb.Op) string { return firstTopic(op.GetAtomicAdd().GetAdds()) },
+		onJob: always(VerbConsume),
+		needs: func(op *jobpb.Op, need needed) bool {
+			for _, add := range op.GetAtomicAdd().GetAdds() {
+				if !needsAdd(add, 0, need) {
+					return false
+				}
+			}
+			return true
+		},
+	}),
+	"import_job": kind((*jobpb.Op).GetImportJob, (*Limits).checkImportJob, operation{
+		since: 2, adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return []*jobpb.Add{op.GetImportJob().GetAdd()} },
+		topic: func(op *jobpb.Op) string { return op.GetImportJob().GetAdd().GetTopic() },
+		// What a job brings with it, such as its attempts and that it is dead, is otherwise up to
+		// who manages the topic.
+		needs: func(op *jobpb.Op, need needed) bool { return needsAdd(op.GetImportJob().GetAdd(), VerbManage, need) },
+	}),
+
+	"reserve": kind((*jobpb.Op).GetReserve, (*Limits).CheckReserve, operation{
+		leaderOnly: true, forClient: true,
+		topic: func(op *jobpb.Op) string {
+			if topics := op.GetReserve().GetTopics(); len(topics) > 0 {
+				return topics[0]
+			}
+			return ""
+		},
+		needs: func(op *jobpb.Op, need needed) bool {
+			for _, topic := range op.GetReserve().GetTopics() {
+				if !need(VerbConsume, topic) {
+					return false
+				}
+			}
+			return true
+		},
+	}),
+	"reserve_job": kind((*jobpb.Op).GetReserveJob, (*Limits).checkReserveJob, operation{onJob: always(VerbConsume)}),
+	"finish":      kind((*jobpb.Op).GetFinish, refCheck, operation{onJob: always(VerbConsume), ends: refOf((*jobpb.Op).GetFinish)}),
+	"release":     kind((*jobpb.Op).GetRelease, (*Limits).checkRelease, operation{onJob: always(VerbConsume), ends: refOf((*jobpb.Op).GetRelease)}),
+	"bury":        kind((*jobpb.Op).GetBury, (*Limits).checkBury, operation{onJob: always(VerbConsume), ends: refOf((*jobpb.Op).GetBury)}),
+	"touch":       kind((*jobpb.Op).GetTouch, (*Limits).checkTouch, operation{onJob: always(VerbConsume)}),
+	"delete": kind((*jobpb.Op).GetDelete, (*Limits).checkDelete, operation{onJob: always(VerbManage), ends: func(op *jobpb.Op) *jobpb.Ref {
+		if ref := op.GetDelete().GetRef(); ref.GetGeneration() != 0 { // as older clients finish
+			return ref
+		}
+		return nil
+	}}),
+	"update": kind((*jobpb.Op).GetUpdate, (*Limits).checkUpdate, operation{onJob: func(op *jobpb.Op) Verbs {
+		if op.GetUpdate().GetPushUrl() != "" {
+			return VerbManage | VerbPush
+		}
+		return VerbManage
+	}}),
+	"kick": kind((*jobpb.Op).GetKick, (*Limits).checkKick, operation{
+		onJob: always(VerbManage),
+		needs: func(op *jobpb.Op, need needed) bool { return needsEntry(op.GetKick().GetToTopic(), need) },
+	}),
+
+	"kick_topic": kind((*jobpb.Op).GetKickTopic, (*Limits).checkKickTopic, operation{
+		needs: func(op *jobpb.Op, need needed) bool {
+			return need(VerbManage, op.GetKickTopic().GetTopic()) && needsEntry(op.GetKickTopic().GetToTopic(), need)
+		},
+	}),
+	"move_jobs": kind((*jobpb.Op).GetMoveJobs, (*Limits).checkMoveJobs, operation{
+		onJob: always(VerbManage),
+		needs: func(op *jobpb.Op, need needed) bool {
+			k := op.GetMoveJobs()
+			return (k.GetRef() != nil || need(VerbManage, k.GetTopic())) && needsEntry(k.GetTo(), need)
+		},
+	}),
+	"release_topic": manages(kind((*jobpb.Op).GetReleaseTopic, func(l *Limits, k *jobpb.ReleaseTopic) error {
 		return firstOf(Within("max", int64(k.Max), 1, int64(l.MaxKick)), l.CheckConsumer("consumer", k.Consumer), l.checkReason(k.Reason), l.checkSweep(k.Sweep))
-	}},
-	"pause_topic":     {},
-	"set_topic":       {},
-	"reserve_job":     {},
-	"put_schedule":    {},
+	}, operation{})),
+	"purge":       manages(kind((*jobpb.Op).GetPurge, (*Limits).checkPurge, operation{})),
+	"pause_topic": manages(kind((*jobpb.Op).GetPauseTopic, (*Limits).checkPauseTopic, operation{})),
+	"set_topic":   manages(kind((*jobpb.Op).GetSetTopic, (*Limits).checkSetTopic, operation{})),
+
+	"put_schedule": kind((*jobpb.Op).GetPutSchedule, (*Limits).checkPutSchedule, operation{
+		needs: func(op *jobpb.Op, need needed) bool {
+			add := op.GetPutSchedule().GetSchedule().GetJob()
+			return add == nil || needsAdd(add, VerbManage, need)
+		},
+	}),
 	"delete_schedule": {},
 	// A client causes a run that starts now.
-	"fire_schedule": {adds: true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() }},
-	"set_cluster":   {leaderOnly: true},
-	"forget_member": {leaderOnly: true},
-	"admit_node":    {leaderOnly: true, check: func(l *Limits, op *jobpb.Op) error { return l.CheckRefID("node_id", op.GetAdmitNode().GetNodeId()) }},
-	// A client revokes an invitation; the leader records that one was used.
-	"end_invitation": {
-		leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() == "" },
-		check: func(l *Limits, op *jobpb.Op) error { return l.checkEndInvitation(op.GetEndInvitation()) },
-	},
-	"put_invitation": {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutInvitation(op.GetPutInvitation()) }},
-	"set_admission":  {check: func(l *Limits, op *jobpb.Op) error { return l.checkSetAdmission(op.GetSetAdmission()) }},
-	"raise_version":  {leaderOnly: true},
-	"reset_clock":    {leaderOnly: true},
-	"put_token":      {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutToken(op.GetPutToken()) }},
-	"delete_token":   {check: func(l *Limits, op *jobpb.Op) error { return l.CheckTokenID("id", op.GetDeleteToken().GetId()) }},
-	"set_auth":       {check: func(l *Limits, op *jobpb.Op) error { return l.CheckAuthSettings(op.GetSetAuth().GetSettings()) }},
-	"put_namespace":  {check: func(l *Limits, op *jobpb.Op) error { return l.CheckNamespace(op.GetPutNamespace().GetNamespace()) }},
-	"delete_namespace": {check: func(l *Limits, op *jobpb.Op) error {
-		return l.CheckNamespaceName("name", op.GetDeleteNamespace().GetName())
-	}},
-	"import_job":      {since: 2, adds: true, check: func(l *Limits, op *jobpb.Op) error { return l.checkImportJob(op.GetImportJob()) }},
-	"follow_log":      {since: 2, leaderOnly: true, check: func(_ *Limits, op *jobpb.Op) error { return checkFollowLog(op.GetFollowLog()) }},
-	"promote_standby": {since: 2},
+	"fire_schedule": kind((*jobpb.Op).GetFireSchedule, (*Limits).checkFireSchedule, operation{
+		adds: true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() },
+	}),
 
-	"put_state_chunk":   {since: 2, leaderOnly: true, check: func(_ *Limits, op *jobpb.Op) error { return checkPutStateChunk(op.GetPutStateChunk()) }},
+	"advance":       kind((*jobpb.Op).GetAdvance, (*Limits).checkAdvance, operation{leaderOnly: true}),
+	"advance_at":    kind((*jobpb.Op).GetAdvanceAt, (*Limits).checkAdvanceAt, operation{leaderOnly: true}), // its Reserves have principals
+	"reset_clock":   {leaderOnly: true},
+	"raise_version": {leaderOnly: true},
+	"migrate": kind((*jobpb.Op).GetMigrate, func(l *Limits, k *jobpb.Migrate) error { return Within("max", int64(k.Max), 1, int64(l.MaxMigrate)) },
+		operation{leaderOnly: true}),
+
+	"put_token": kind((*jobpb.Op).GetPutToken, (*Limits).checkPutToken, operation{admin: true}),
+	"delete_token": kind((*jobpb.Op).GetDeleteToken, func(l *Limits, k *jobpb.DeleteToken) error { return l.CheckTokenID("id", k.GetId()) },
+		operation{admin: true}),
+	"set_auth": kind((*jobpb.Op).GetSetAuth, func(l *Limits, k *jobpb.SetAuth) error { return l.CheckAuthSettings(k.GetSettings()) },
+		operation{admin: true}),
+	"put_namespace": kind((*jobpb.Op).GetPutNamespace, func(l *Limits, k *jobpb.PutNamespace) error { return l.CheckNamespace(k.GetNamespace()) }, operation{}),
+	"delete_namespace": kind((*jobpb.Op).GetDeleteNamespace, func(l *Limits, k *jobpb.DeleteNamespace) error {
+		return l.CheckNamespaceName("name", k.GetName())
+	}, operation{}),
+
+	"put_state_chunk": kind((*jobpb.Op).GetPutStateChunk, func(_ *Limits, k *jobpb.PutStateChunk) error { return checkPutStateChunk(k) },
+		operation{since: 2, leaderOnly: true}),
 	"drop_state_chunks": {since: 2, leaderOnly: true},
 	"replace_state":     {since: 2, leaderOnly: true},
+
+	"mark": {leaderOnly: true, ofCluster: true},
+	"set_cluster": kind((*jobpb.Op).GetSetCluster, func(l *Limits, k *jobpb.SetCluster) error { return l.CheckRefID("cluster_id", k.ClusterId) },
+		operation{leaderOnly: true, ofCluster: true}),
+	"forget_member": kind((*jobpb.Op).GetForgetMember, (*Limits).checkForgetMember, operation{leaderOnly: true, ofCluster: true}),
+	"admit_node": kind((*jobpb.Op).GetAdmitNode, func(l *Limits, k *jobpb.AdmitNode) error { return l.CheckRefID("node_id", k.GetNodeId()) },
+		operation{leaderOnly: true, ofCluster: true}),
+	"put_invitation": kind((*jobpb.Op).GetPutInvitation, (*Limits).checkPutInvitation, operation{ofCluster: true, needs: operates}),
+	// A client revokes an invitation; the leader records that one was used.
+	"end_invitation": kind((*jobpb.Op).GetEndInvitation, (*Limits).checkEndInvitation, operation{
+		leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() == "" },
+		ofCluster: true, needs: operates,
+	}),
+	"set_admission": kind((*jobpb.Op).GetSetAdmission, (*Limits).checkSetAdmission, operation{ofCluster: true, needs: operates}),
+	"follow_log": kind((*jobpb.Op).GetFollowLog, func(_ *Limits, k *jobpb.FollowLog) error { return checkFollowLog(k) },
+		operation{since: 2, leaderOnly: true, ofCluster: true}),
+	"promote_standby": {since: 2, ofCluster: true, needs: operates},
+}
+
+// needed is called with verbs that are needed on a topic, and reports whether the caller has them.
+type needed = func(Verbs, string) bool
+
+func always(v Verbs) func(*jobpb.Op) Verbs { return func(*jobpb.Op) Verbs { return v } }
+
+// AddVerbs returns what it takes to bring a job into a topic, in whichever way it enters. A
+// push_url is a way out of the network, and what is posted there is signed with the topic's
+// secret.
+func AddVerbs(pushURL bool) Verbs {
+	if pushURL {
+		return VerbAdd | VerbPush
+	}
+	return VerbAdd
+}
+
+// needsAdd needs what an add of the job needs, and more.
+func needsAdd(add *jobpb.Add, more Verbs, need needed) bool {
+	return need(AddVerbs(add.GetOptions().GetPushUrl() != "")|more, add.GetTopic())
+}
+
+// needsEntry needs the verb add on the topic that jobs go to; empty: they stay. What the jobs
+// need beyond that is decided when they are found.
+func needsEntry(topic string, need needed) bool { return topic == "" || need(VerbAdd, topic) }
+
+func operates(_ *jobpb.Op, need needed) bool { return need(VerbOperate, "") }
+
+// manages adds that an operation needs the verb manage on its topic.
+func manages(row operation) operation {
+	row.needs = func(op *jobpb.Op, need needed) bool { return need(VerbManage, row.topic(op)) }
+	return row
+}
+
+func refOf[K interface{ GetRef() *jobpb.Ref }](get func(*jobpb.Op) K) func(*jobpb.Op) *jobpb.Ref {
+	return func(op *jobpb.Op) *jobpb.Ref { return get(op).GetRef() }
+}
+
+func firstTopic(adds []*jobpb.Add) string {
+	if len(adds) == 0 {
+		return ""
+	}
+	return adds[0].GetTopic()
 }
 
 var (
@@ -88,7 +250,7 @@ var (
 	entryFields  = (*jobpb.Entry)(nil).ProtoReflect().Descriptor().Fields()
 
 	// operationOf has the rows by the number of the field.
-	operationOf = byNumber()
+	operationOf = ByNumber("job/operation.go", operations)
 	addNumber   = uint64(opDescriptor.Fields().ByName("add").Number())
 
 	// principalNumber is that of the field behind the operation in jobpb.Op.
@@ -105,25 +267,6 @@ var (
 
 func tagOf(f protoreflect.FieldDescriptor, t protowire.Type) byte {
 	return byte(protowire.EncodeTag(f.Number(), t))
-}
-
-func byNumber() []operation {
-	var rows []operation
-	for i := range opDescriptor.Fields().Len() {
-		f := opDescriptor.Fields().Get(i)
-		if f.ContainingOneof() == nil {
-			continue // not an operation
-		}
-		for len(rows) <= int(f.Number()) {
-			rows = append(rows, operation{})
-		}
-		row, found := operations[f.Name()]
-		if !found {
-			panic(fmt.Sprintf("job/operation.go has no row for the operation %s", f.Name()))
-		}
-		rows[f.Number()] = row
-	}
-	return rows
 }
 
 // numberOf returns the number of an encoded operation, with which it begins.
@@ -163,26 +306,124 @@ func (r *operation) forLeader(op *jobpb.Op) bool {
 	return r.leaderOnly && (r.byClient == nil || !r.byClient(op))
 }
 
-// Adds reports whether an operation may make jobs.
-func Adds(op *jobpb.Op) bool { return operations[KindOf(op)].adds }
-
-// NeedsAdmin reports whether an operation is about tokens of clients, and so is checked in every
-// mode.
-func NeedsAdmin(op *jobpb.Op) bool {
-	switch op.Kind.(type) {
-	case *jobpb.Op_PutToken, *jobpb.Op_DeleteToken, *jobpb.Op_SetAuth:
-		return true
+// numbers has the number of each operation by the type of Op.Kind.
+var numbers = func() map[reflect.Type]uint64 {
+	m := make(map[reflect.Type]uint64)
+	for i := range opDescriptor.Fields().Len() {
+		if f := opDescriptor.Fields().Get(i); f.ContainingOneof() != nil {
+			op := new(jobpb.Op)
+			op.ProtoReflect().Set(f, op.ProtoReflect().NewField(f))
+			m[reflect.TypeOf(op.Kind)] = uint64(f.Number())
+		}
 	}
-	return false
-}
+	return m
+}()
+
+// Number returns the number of the operation, that of its field in jobpb.Op; 0: this release does
+// not know it.
+func Number(op *jobpb.Op) uint64 { return numbers[reflect.TypeOf(op.Kind)] }
 
 // KindOf is the name of an operation's field in jobpb.Op; empty: it has none.
 func KindOf(op *jobpb.Op) protoreflect.Name {
-	m := op.ProtoReflect()
-	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("kind")); f != nil {
+	if f := opDescriptor.Fields().ByNumber(protoreflect.FieldNumber(Number(op))); f != nil {
 		return f.Name()
 	}
 	return ""
+}
+
+// ByNumber returns a table of operations by their numbers. rows must have one for each, by the name
+// of its field in jobpb.Op.
+func ByNumber[T any](file string, rows map[protoreflect.Name]T) []T {
+	var table []T
+	left := len(rows)
+	for i := range opDescriptor.Fields().Len() {
+		f := opDescriptor.Fields().Get(i)
+		if f.ContainingOneof() == nil {
+			continue // not an operation
+		}
+		row, found := rows[f.Name()]
+		if !found {
+			panic(fmt.Sprintf("%s has no row for the operation %s", file, f.Name()))
+		}
+		if missing := int(f.Number()) + 1 - len(table); missing > 0 {
+			table = append(table, make([]T, missing)...)
+		}
+		table[f.Number()] = row
+		left--
+	}
+	if left != 0 {
+		panic(file + " has a row for what is no operation")
+	}
+	return table
+}
+
+func of(op *jobpb.Op) *operation { return rowOf(Number(op)) }
+
+// Adds reports whether an operation may make jobs.
+func Adds(op *jobpb.Op) bool { return of(op).adds }
+
+// NeedsAdmin reports whether an operation is about tokens of clients, and so is checked in every
+// mode.
+func NeedsAdmin(op *jobpb.Op) bool { return of(op).admin }
+
+// ByNode reports whether no client caused the operation, so that it has no principal.
+func ByNode(op *jobpb.Op) bool { row := of(op); return row.forLeader(op) && !row.forClient }
+
+// OfCluster reports whether the operation with a number is about the nodes of one cluster: a
+// standby has its own.
+func OfCluster(number uint64) bool { return rowOf(number).ofCluster }
+
+// HasRights reports whether the row of the operation with a number says who may do it.
+func HasRights(number uint64) bool {
+	row := rowOf(number)
+	return row.leaderOnly || row.admin || row.onJob != nil || row.needs != nil
+}
+
+// OnJob returns the verbs that an operation needs on the topic of the job that it names.
+func OnJob(op *jobpb.Op) Verbs {
+	if row := of(op); row.onJob != nil {
+		return row.onJob(op)
+	}
+	return 0
+}
+
+// Needs calls need for the verbs that an operation needs on the topics that it names, and reports
+// whether need returned true each time. It stops when need returns false.
+func Needs(op *jobpb.Op, need func(Verbs, string) bool) bool {
+	row := of(op)
+	return row.needs == nil || row.needs(op, need)
+}
+
+// TopicOf returns a topic that an operation names; empty: it names none.
+func TopicOf(op *jobpb.Op) string {
+	if row := of(op); row.topic != nil {
+		return row.topic(op)
+	}
+	return ""
+}
+
+// RefOf returns the job that an operation names; nil: it names none.
+func RefOf(op *jobpb.Op) *jobpb.Ref {
+	if row := of(op); row.ref != nil {
+		return row.ref(op)
+	}
+	return nil
+}
+
+// EndOf returns the reservation that an operation ends; nil: it ends none.
+func EndOf(op *jobpb.Op) *jobpb.Ref {
+	if row := of(op); row.ends != nil {
+		return row.ends(op)
+	}
+	return nil
+}
+
+// AddsOf returns the jobs that an operation brings.
+func AddsOf(op *jobpb.Op) []*jobpb.Add {
+	if row := of(op); row.jobs != nil {
+		return row.jobs(op)
+	}
+	return nil
 }
 
 // firstOf returns the first failure.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"tarry/auth"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -212,20 +213,16 @@ func (l *Limits) finished(ctx context.Context, finishes []*jobpb.Finish, results
 // add adds an operation.
 func (c *cost) add(op *jobpb.Op) {
 	c.ops++
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Finish, *jobpb.Op_Release, *jobpb.Op_Bury:
+	if job.EndOf(op) != nil {
 		c.ends++
-	case *jobpb.Op_Touch:
+	}
+	if op.GetTouch() != nil {
 		c.keeps++
-	case *jobpb.Op_AtomicAdd:
-		c.ops += int64(len(k.AtomicAdd.GetAdds())) - 1
-		if k.AtomicAdd.GetFinish() != nil {
+	}
+	if atomic := op.GetAtomicAdd(); atomic != nil {
+		c.ops += int64(len(atomic.Adds)) - 1
+		if atomic.Finish != nil {
 			c.ops++
-			c.ends++
-		}
-	case *jobpb.Op_Delete: // as older clients finish
-		if k.Delete.GetRef().GetGeneration() != 0 {
-			c.ends++
 		}
 	}
 }

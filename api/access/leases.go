@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -86,7 +87,7 @@ func (l *leases) cover(c *cost, at time.Time, spend bool) (n int64) {
 			}
 			continue
 		}
-		n += l.coverEnd(endOf(op), spend)
+		n += l.coverEnd(job.EndOf(op), spend)
 	}
 	for _, f := range c.finishes {
 		n += l.coverEnd(f.GetRef(), spend)
@@ -117,7 +118,7 @@ func (l *leases) done(op *jobpb.Op, code jobpb.Code, at time.Time) {
 		l.touched(touch, code, at)
 		return
 	}
-	l.ended(endOf(op), code)
+	l.ended(job.EndOf(op), code)
 }
 
 // ended forgets a reservation, if it has ended.
@@ -139,21 +140,4 @@ func (l *leases) touched(touch *jobpb.Touch, code jobpb.Code, at time.Time) {
 	default:
 		one.until = at.Add(one.ttr)
 	}
-}
-
-// endOf returns the reservation that an operation ends; nil: it ends none.
-func endOf(op *jobpb.Op) *jobpb.Ref {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Finish:
-		return k.Finish.GetRef()
-	case *jobpb.Op_Release:
-		return k.Release.GetRef()
-	case *jobpb.Op_Bury:
-		return k.Bury.GetRef()
-	case *jobpb.Op_Delete:
-		return k.Delete.GetRef()
-	case *jobpb.Op_AtomicAdd:
-		return k.AtomicAdd.GetFinish().GetRef()
-	}
-	return nil
 }
