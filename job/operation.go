@@ -41,7 +41,7 @@ type operation struct {
 	// and jobs are those that it brings; nil: none.
 	topic func(*jobpb.Op) string
 	ref   func(*jobpb.Op) *jobpb.Ref
-	ends  func(*jobpb.Op) *jobpb.Ref
+	ends  func(*jobpb.Op) (*jobpb.Ref, bool)
 	jobs  func(*jobpb.Op) []*jobpb.Add
 }
 
@@ -71,7 +71,10 @@ var operations = map[protoreflect.Name]operation{
 	}),
 	"atomic_add": kind((*jobpb.Op).GetAtomicAdd, (*Limits).checkAtomicAdd, operation{
 		adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return op.GetAtomicAdd().GetAdds() },
-		ends:  func(op *jobpb.Op) *jobpb.Ref { return op.GetAtomicAdd().GetFinish().GetRef() },
+		ends: func(op *jobpb.Op) (*jobpb.Ref, bool) {
+			finish := op.GetAtomicAdd().GetFinish()
+			return finish.GetRef(), finish != nil
+		},
 		topic: func(op *jobpb.Op) string { return firstTopic(op.GetAtomicAdd().GetAdds()) },
 		onJob: always(VerbConsume),
 		needs: func(op *jobpb.Op, need needed) bool {
@@ -109,15 +112,13 @@ var operations = map[protoreflect.Name]operation{
 		},
 	}),
 	"reserve_job": kind((*jobpb.Op).GetReserveJob, (*Limits).checkReserveJob, operation{onJob: always(VerbConsume)}),
-	"finish":      kind((*jobpb.Op).GetFinish, refCheck, operation{onJob: always(VerbConsume), ends: refOf((*jobpb.Op).GetFinish)}),
-	"release":     kind((*jobpb.Op).GetRelease, (*Limits).checkRelease, operation{onJob: always(VerbConsume), ends: refOf((*jobpb.Op).GetRelease)}),
-	"bury":        kind((*jobpb.Op).GetBury, (*Limits).checkBury, operation{onJob: always(VerbConsume), ends: refOf((*jobpb.Op).GetBury)}),
+	"finish":      kind((*jobpb.Op).GetFinish, refCheck, operation{onJob: always(VerbConsume), ends: its((*jobpb.Op).GetFinish)}),
+	"release":     kind((*jobpb.Op).GetRelease, (*Limits).checkRelease, operation{onJob: always(VerbConsume), ends: its((*jobpb.Op).GetRelease)}),
+	"bury":        kind((*jobpb.Op).GetBury, (*Limits).checkBury, operation{onJob: always(VerbConsume), ends: its((*jobpb.Op).GetBury)}),
 	"touch":       kind((*jobpb.Op).GetTouch, (*Limits).checkTouch, operation{onJob: always(VerbConsume)}),
-	"delete": kind((*jobpb.Op).GetDelete, (*Limits).checkDelete, operation{onJob: always(VerbManage), ends: func(op *jobpb.Op) *jobpb.Ref {
-		if ref := op.GetDelete().GetRef(); ref.GetGeneration() != 0 { // as older clients finish
-			return ref
-		}
-		return nil
+	"delete": kind((*jobpb.Op).GetDelete, (*Limits).checkDelete, operation{onJob: always(VerbManage), ends: func(op *jobpb.Op) (*jobpb.Ref, bool) {
+		ref := op.GetDelete().GetRef()
+		return ref, ref.GetGeneration() != 0 // as older clients finish
 	}}),
 	"update": kind((*jobpb.Op).GetUpdate, (*Limits).checkUpdate, operation{onJob: func(op *jobpb.Op) Verbs {
 		if op.GetUpdate().GetPushUrl() != "" {
@@ -233,8 +234,9 @@ func manages(row operation) operation {
 	return row
 }
 
-func refOf[K interface{ GetRef() *jobpb.Ref }](get func(*jobpb.Op) K) func(*jobpb.Op) *jobpb.Ref {
-	return func(op *jobpb.Op) *jobpb.Ref { return get(op).GetRef() }
+// its is for an operation that ends the reservation that it names.
+func its[K interface{ GetRef() *jobpb.Ref }](get func(*jobpb.Op) K) func(*jobpb.Op) (*jobpb.Ref, bool) {
+	return func(op *jobpb.Op) (*jobpb.Ref, bool) { return get(op).GetRef(), true }
 }
 
 func firstTopic(adds []*jobpb.Add) string {
@@ -410,12 +412,12 @@ func RefOf(op *jobpb.Op) *jobpb.Ref {
 	return nil
 }
 
-// EndOf returns the reservation that an operation ends; nil: it ends none.
-func EndOf(op *jobpb.Op) *jobpb.Ref {
+// EndOf returns the reservation that an operation ends; false: it ends none.
+func EndOf(op *jobpb.Op) (*jobpb.Ref, bool) {
 	if row := of(op); row.ends != nil {
 		return row.ends(op)
 	}
-	return nil
+	return nil, false
 }
 
 // AddsOf returns the jobs that an operation brings.

@@ -213,7 +213,7 @@ func (l *Limits) finished(ctx context.Context, finishes []*jobpb.Finish, results
 // add adds an operation.
 func (c *cost) add(op *jobpb.Op) {
 	c.ops++
-	if job.EndOf(op) != nil {
+	if _, ends := job.EndOf(op); ends {
 		c.ends++
 	}
 	if op.GetTouch() != nil {

@@ -87,7 +87,8 @@ func (l *leases) cover(c *cost, at time.Time, spend bool) (n int64) {
 			}
 			continue
 		}
-		n += l.coverEnd(job.EndOf(op), spend)
+		end, _ := job.EndOf(op)
+		n += l.coverEnd(end, spend)
 	}
 	for _, f := range c.finishes {
 		n += l.coverEnd(f.GetRef(), spend)
@@ -118,7 +119,8 @@ func (l *leases) done(op *jobpb.Op, code jobpb.Code, at time.Time) {
 		l.touched(touch, code, at)
 		return
 	}
-	l.ended(job.EndOf(op), code)
+	end, _ := job.EndOf(op)
+	l.ended(end, code)
 }
 
 // ended forgets a reservation, if it has ended.

@@ -44,7 +44,7 @@ func (q *leasing) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	results := make([]*jobpb.Result, len(ops))
 	for i, op := range ops {
 		ref := op.GetTouch().GetRef()
-		if end := job.EndOf(op); end != nil {
+		if end, ends := job.EndOf(op); ends {
 			ref = end
 		}
 		results[i] = &jobpb.Result{}
