@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -52,11 +51,8 @@ func checkBeanstalk(cfg *serverConfig, all *semaphore.Weighted) (*beanstalkPort,
 		failed: make(chan error, 1), signals: make(chan os.Signal, 1),
 	}
 	for _, t := range p.at {
-		if t.token == nil {
-			continue
-		}
-		if _, err := t.token.secret(); err != nil {
-			return nil, fmt.Errorf("the token of the clients of %s (--%s): %w", t.addr, t.flag, err)
+		if err := t.checkToken(); err != nil {
+			return nil, err
 		}
 	}
 	open, err := p.listen()

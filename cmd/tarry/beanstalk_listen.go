@@ -95,6 +95,17 @@ func (c *serverConfig) tubeListeners() (list []*tubeListener) {
 	return list
 }
 
+// checkToken returns an error unless the token of the clients can be read.
+func (t *tubeListener) checkToken() error {
+	if t.token == nil {
+		return nil
+	}
+	if _, err := t.token.secret(); err != nil {
+		return fmt.Errorf("the token of the clients of %s (--%s): %w", t.addr, t.flag, err)
+	}
+	return nil
+}
+
 // tokenFile is a file with a token, which is read again when it has changed.
 type tokenFile struct {
 	path string

@@ -29,6 +29,9 @@ func (c *serverConfig) checkFiles() error {
 			errs = append(errs, err)
 		}
 	}
+	for _, t := range c.tubeListeners() {
+		errs = append(errs, t.checkToken())
+	}
 	_, gossip := c.gossipKeys()
 	_, secrets := c.secretKeys()
 	_, primary := c.Follow.source()

@@ -15,7 +15,7 @@ import (
 func TestCheckConfigListsAllMistakes(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tarry.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("nodeid: x\nmax-body-bytes: many\nui: dark\nhttp-addr: 7300\nsecrets-key-file: "+dir+"/none\nhttp-tls-mode: require\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("nodeid: x\nmax-body-bytes: many\nui: dark\nhttp-addr: 7300\nsecrets-key-file: "+dir+"/none\nhttp-tls-mode: require\nbeanstalk-listen: addr=unix:/tmp/s,token-file="+dir+"/absent\n"), 0o600))
 	var out, errs bytes.Buffer
 	t.Setenv("TARRY_CACHE_BYTES", "1")
 	t.Setenv("TARRY_LOG_LEVEL", "loud")
@@ -23,11 +23,11 @@ func TestCheckConfigListsAllMistakes(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	for _, mistake := range []string{
 		`there is no setting "nodeid"`, "max-body-bytes: ", `--ui is "dark"`, `--http-addr is "7300"`, "--cache-bytes is 1", `TARRY_LOG_LEVEL="loud"`,
-		"(--secrets-key-file)", "that needs --http-tls-cert",
+		"(--secrets-key-file)", "that needs --http-tls-cert", "(--beanstalk-listen)",
 	} {
 		require.Equal(t, 1, strings.Count(errs.String(), mistake), "%s: %s", mistake, errs.String())
 	}
-	require.Contains(t, errs.String(), "tarry server: 8 mistakes; see tarry server --help\n  ")
+	require.Contains(t, errs.String(), "tarry server: 9 mistakes; see tarry server --help\n  ")
 
 	require.NoError(t, os.WriteFile(file, []byte("node-id: x\ndata-dir: "+dir+"/data\n"), 0o600))
 	t.Setenv("TARRY_CACHE_BYTES", "1048576")
