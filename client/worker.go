@@ -181,7 +181,7 @@ func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved)
 	}
 	var beats sync.WaitGroup
 	beats.Go(func() { w.heartbeat(held, lose, j) })
-	failure, stack := w.call(held, j)
+	stack, failure := w.call(held, j)
 	cause := context.Cause(held)
 	lose(nil)
 	beats.Wait()
@@ -241,7 +241,7 @@ func (w *Worker) finishAndReserve(ctx context.Context, j *Reserved) (next *Reser
 
 // call runs the function on a goroutine of its own. A panic is a failure of this job alone, and so
 // is the end of the goroutine.
-func (w *Worker) call(ctx context.Context, j *Reserved) (err error, stack []byte) {
+func (w *Worker) call(ctx context.Context, j *Reserved) (stack []byte, err error) {
 	done := make(chan struct{})
 	err = errGoexit
 	go func() {
@@ -254,7 +254,7 @@ func (w *Worker) call(ctx context.Context, j *Reserved) (err error, stack []byte
 		err = w.Do(ctx, j)
 	}()
 	<-done
-	return err, stack
+	return stack, err
 }
 
 // heartbeat prolongs a reservation until ctx ends, or the reservation is lost.
