@@ -17,16 +17,15 @@ func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 		return err
 	}
 	t.timeouts++
-	wait, err := x.backoff(t, rec, entropy, nil) // it has waited for its time to run
-	if err != nil {
-		return err
-	}
-	to := listReady
-	switch {
-	case rec.exhausted():
-		to = listDead
-	case wait > 0:
-		to = listDelayed
+	to, wait := listDead, int64(0)
+	if !rec.exhausted() {
+		if wait, err = x.backoff(t, rec, entropy, nil); err != nil { // it has waited for its time to run
+			return err
+		}
+		to = listReady
+		if wait > 0 {
+			to = listDelayed
+		}
 	}
 	x.timeouts = append(x.timeouts, job.Timeout{
 		Seq: rec.seq, Generation: rec.status.generation, AtMS: rec.status.reservedUntilMS(), State: to.state(rec.status.phase),

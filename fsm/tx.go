@@ -36,8 +36,6 @@ type tx struct {
 
 	deadChanges map[deadGroup]int64 // jobs that joined or left; mostly empty
 
-	schedules map[string]*schedule // changed, those that are gone included; mostly nil
-
 	term  uint64 // of the entry being applied; a followed one has its primary's
 	nowMS int64  // the time of that entry
 	// roundedDown: the clock is the entry's time, rounded down.
@@ -49,9 +47,17 @@ type tx struct {
 	caller  *caller // of the running operation; nil: it may do everything
 	callers caller  // what caller points to, so that an operation allocates none
 
-	replies           bool
+	replies      bool
+	quotaChecked bool // the present add was found to fit in its namespace
+	planned      bool // the present add is of a scheduled run: it is spread even if it is due
+	txNews
+
+	key, value []byte // scratch
+}
+
+// txNews is what a transaction tells the machine's readers beside the topics that it touched.
+type txNews struct {
 	namespacesChanged bool // namespaces were put or deleted
-	quotaChecked      bool // the present add was found to fit in its namespace
 	authChanged       bool // tokens of clients or their settings changed
 	cluster           bool // the cluster's id or version, the forgotten members, the removed nodes or the admission changed
 	named             bool // the cluster got its id
@@ -59,15 +65,14 @@ type tx struct {
 	clockSet          bool // the clock was set back
 	walkBegan         bool // the walk over headers began
 	dueRecorded       bool // due counts were moved to their records
-	planned           bool // the present add is of a scheduled run: it is spread even if it is due
 	pendingChanged    bool // meta.pending must be written
 	standbyChanged    bool // meta.standby must be written, and is not published yet
-	effects           []Effect
-	timeouts          []job.Timeout
-	marks             []string
-	forgot            []string
 
-	key, value []byte // scratch
+	schedules map[string]*schedule // changed, those that are gone included; mostly nil
+	effects   []Effect
+	timeouts  []job.Timeout
+	marks     []string
+	forgot    []string
 }
 
 // txKeep bounds the memory that is kept after a large transaction.
@@ -97,9 +102,7 @@ func (x *tx) reset() {
 	clear(x.touched)
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
-	x.marks, x.forgot, x.effects, x.timeouts = nil, nil, nil, nil
-	x.cluster, x.named, x.settingsChanged, x.clockSet, x.walkBegan, x.dueRecorded, x.pendingChanged, x.authChanged, x.standbyChanged = false, false, false, false, false, false, false, false, false
-	x.schedules, x.namespacesChanged = nil, false
+	x.txNews = txNews{}
 }
 
 // must panics if adding to the batch failed: Pebble documents that this happens only when

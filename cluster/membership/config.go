@@ -100,8 +100,6 @@ type Config struct {
 	Trouble func() string
 	// Drained reports whether this node should not lead. It must not block. nil: never.
 	Drained func() bool
-	// MaxClockOffset is how far this node's clock may be off the majority's for it
-	// to lead; 0: clockguard.DefaultMaxOffset.
 	// Warnings returns more reasons for Health. It must not block. nil: none.
 	Warnings func(now time.Time) []string
 	// Backups returns what this node knows of its scheduled backups. It must not block. nil: it
@@ -110,7 +108,9 @@ type Config struct {
 	// ListBackups returns the scheduled backups in this node's directory, the newest first, how
 	// many more there are, and what is wrong with the directory. It must not block. nil: it has
 	// no schedule.
-	ListBackups    func() (files []job.ScheduledBackup, more int, problem string)
+	ListBackups func() (files []job.ScheduledBackup, more int, problem string)
+	// MaxClockOffset is how far this node's clock may be off the majority's for it
+	// to lead; 0: clockguard.DefaultMaxOffset.
 	MaxClockOffset time.Duration
 	// Now is this node's clock, ClusterClock the queue's clock on the leader.
 	// ClockConfirmed receives, on a leader, the earliest time that the majority's clocks
