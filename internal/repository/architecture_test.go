@@ -2,7 +2,7 @@
 // package may import which, what the state machine may touch, and how long a
 // function may be. A rule that stands in the way is changed here, with a reason,
 // and not worked around.
-package tarry_test
+package repository
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package tarry_test
+package repository
 
 import (
 	"fmt"
