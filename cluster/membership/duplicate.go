@@ -24,6 +24,7 @@ func (m *Membership) warnOfDuplicates(ctx context.Context, warned map[string]str
 			ask = append(ask, n)
 		}
 	}
+	ask = m.toAsk(ask)
 	maps.DeleteFunc(warned, func(serverID, _ string) bool { return !live[serverID] })
 	for i, status := range m.askAll(ctx, ask) {
 		if status == nil {

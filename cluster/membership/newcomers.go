@@ -22,6 +22,18 @@ import (
 // pooled connections, of which the members need theirs.
 const maxAsked = 16
 
+// toAsk returns the members among nodes, and maxAsked of the others at most.
+func (m *Membership) toAsk(nodes []gossip.Member) []gossip.Member {
+	strangers := 0
+	return slices.DeleteFunc(slices.Clone(nodes), func(n gossip.Member) bool {
+		if m.Configured(n.ServerID) {
+			return false
+		}
+		strangers++
+		return strangers > maxAsked
+	})
+}
+
 // silent is the error of a newcomer that has not replied.
 type silent struct{ error }
 

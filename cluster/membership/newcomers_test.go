@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,9 @@ func TestNodesThatDoNotReplyDoNotDelayAnother(t *testing.T) {
 	n2 := w.node("n2", 0, n1.gossipAddr())
 	n2.start()
 	w.voters("n1", "n2")
+	asked := n1.toAsk(n1.others())
+	require.Len(t, asked, 1+maxAsked, "what a node asks all others is asked of some strangers only")
+	require.True(t, slices.ContainsFunc(asked, func(n gossip.Member) bool { return n.NodeID == "n2" }))
 	eventually(t, "the health counts the others in one line", func() bool {
 		h, err := n1.Health(context.Background())
 		return err == nil && len(h.Reasons) == 1 && strings.HasPrefix(h.Reasons[0], "60 nodes that gossip announces do not reply, among them ghost0, ghost1, ghost10: ")

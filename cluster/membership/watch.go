@@ -131,7 +131,7 @@ func (m *Membership) checkRemoved(ctx context.Context) {
 	if _, leader := r.LeaderWithID(); leader != "" && m.Configured(m.cfg.ServerID) {
 		return
 	}
-	for _, a := range m.askAll(ctx, m.others()) {
+	for _, a := range m.askAll(ctx, m.toAsk(m.others())) {
 		if a != nil && a.AskerForgotten {
 			m.removed.Store(true)
 			m.cfg.Logger.Error("this node was removed from the cluster; to bring it back, stop it, run tarry cluster admit on another node, move its data directory away and restart it")
