@@ -148,7 +148,7 @@ type extras struct {
 	man         []string
 }
 
-// extras makes the completions with a binary for this machine, and finds the man pages.
+// extras makes the completions with a binary for this machine, and the man pages with the test that knows the commands.
 func (r *release) extras(ctx context.Context, work string) (extras, error) {
 	e := extras{completions: map[string]string{}}
 	host := filepath.Join(work, "host", "tarry")
@@ -168,10 +168,17 @@ func (r *release) extras(ctx context.Context, work string) (extras, error) {
 			return e, err
 		}
 	}
-	pages, err := filepath.Glob(filepath.Join(r.root, "docs/man/*.1"))
-	e.man = pages
-	if len(pages) == 0 {
-		return e, fmt.Errorf("there are no man pages below %s (%v)", r.root, err)
+	folder := filepath.Join(work, "man")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return e, err
 	}
-	return e, nil
+	cmd = exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestManPages$", "./cmd/tarry", "-man", folder)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, os.Stderr, os.Stderr
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix()))
+	if err := cmd.Run(); err != nil {
+		return e, fmt.Errorf("make the man pages: %w", err)
+	}
+	pages, err := filepath.Glob(filepath.Join(folder, "*.1"))
+	e.man = pages
+	return e, err
 }
