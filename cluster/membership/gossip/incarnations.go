@@ -114,8 +114,13 @@ func (c claims) exchange(r io.Reader) (read *bytes.Buffer, err error) {
 	}
 	bounded.N = maxStreamBytes
 	for range header.Nodes {
+		// The fields and their order are memberlist's (pushNodeState), because a record
+		// may also be a list of values without names.
 		var node struct {
 			Name        string
+			Addr        []byte
+			Port        uint16
+			Meta        []byte
 			Incarnation uint32
 		}
 		if err := decoder.Decode(&node); err != nil {

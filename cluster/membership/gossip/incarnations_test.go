@@ -91,3 +91,15 @@ func TestANodeLearnsThatItIsAboutToBeOverruled(t *testing.T) {
 	require.NoError(t, err)
 	eventually(t, func() bool { return overruled.Load() > seen })
 }
+
+func TestRecordsOfAnExchangeThatNoNodeCouldObjectToAreRefused(t *testing.T) {
+	for name, record := range map[string]any{
+		"by name":  map[string]any{"Name": "b", "Incarnation": uint32(math.MaxUint32)},
+		"by place": []any{"b", nil, uint16(7302), nil, uint32(math.MaxUint32), 3, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := claims{self: "a"}.exchange(bytes.NewReader(append([]byte(pushPull("\x01", "\x00"))[1:], packet(t, 0, record)[1:]...)))
+			require.ErrorContains(t, err, "incarnation 4294967295")
+		})
+	}
+}
