@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -157,6 +158,22 @@ func TestASearchShowsNothingOfJobsThatATokenMayNotRead(t *testing.T) {
 			require.NotContains(t, string(b), "b.", query)
 		}
 		require.Equal(t, jobs, found, query)
+	}
+}
+
+// A search that has to pass over too many hidden jobs fails, which tells that there are so many. That
+// must be as many for a page of one job as for any other.
+func TestASearchForOneJobPassesOverManyHiddenOnes(t *testing.T) {
+	r, open := tenants(t)
+	var jobs []string
+	for i := range 100 {
+		jobs = append(jobs, fmt.Sprintf(`{"topic":"b.1","id":"many-%d","headers":{"order":"many"},"body":1}`, i))
+	}
+	open.ok("/v1/jobs/batch", `{"jobs":[`+strings.Join(jobs, ",")+`]}`)
+	for _, query := range []string{"id_prefix=many-", "header.order=many"} {
+		w := r.as("a", "GET", "/v1/jobs?"+query+"&max=1", "")
+		require.Equal(t, http.StatusOK, w.Code, "%s: %s", query, w.Body)
+		require.NotContains(t, w.Body.String(), "many", query)
 	}
 }
 

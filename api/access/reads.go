@@ -273,7 +273,8 @@ func (q *Queue) topics(ctx context.Context, p *jobpb.Page, stale bool, readable 
 }
 
 // searchPages bounds the pages that are read for one search. Each examines job.MaxListScan entries
-// at most.
+// at most. All but the first have job.MaxList jobs, however few the caller asks for, because the
+// caller learns that there are more hidden jobs than that.
 const searchPages = 50
 
 // search lists jobs of all topics for a caller that may not read all of them. The reply depends
@@ -311,6 +312,7 @@ func (q *Queue) search(ctx context.Context, query *jobpb.JobQuery, stale bool, r
 		if page.After = a.GetJobs().GetNext(); page.After == nil {
 			return &jobpb.ReadResult{Jobs: found}, nil
 		}
+		page.Max = job.MaxList
 	}
 	return nil, job.Errorf(job.CodeOverloaded, "too many jobs of topics that you may not read match the search; name a topic, or a longer id_prefix")
 }
