@@ -65,6 +65,7 @@ type conn struct {
 	held    reservations
 	ahead   ahead
 	share   addrlimit.Share // of the server's bytes for bodies
+	names   addrlimit.Share // of the names of tubes
 	claimed int64           // of it
 	awaits  bool            // a body is being read, with a deadline
 
@@ -78,7 +79,7 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, in: newInput(nc), used: defaultTube, watched: []string{defaultTube}}
 	c.remote = nc.RemoteAddr().String()
-	c.share = s.bodies.Of(c.remote)
+	c.share, c.names = s.bodies.Of(c.remote), s.tubes.room.Of(c.remote)
 	c.base, c.cancel = context.WithCancel(context.Background())
 	c.ctx = c.base
 	return c
@@ -87,8 +88,8 @@ func newConn(s *Server, nc net.Conn) *conn {
 // serve executes commands in order until the client disconnects or the server
 // shuts down. It does not recover panics: they are defects that must be seen.
 func (c *conn) serve() {
-	c.server.tubes.use(c.used, 1)
-	c.server.tubes.watch(defaultTube, 1)
+	c.server.tubes.use(c.used, 1, c.names)
+	c.server.tubes.watch(defaultTube, 1, c.names)
 	c.welcome()
 	err := c.commands()
 	if err == nil || errors.Is(err, errClose) {
@@ -115,9 +116,9 @@ func (c *conn) leave() {
 		c.server.returns.remove(c.returning)
 	}
 	c.unclaim(c.claimed)
-	c.server.tubes.use(c.used, -1)
+	c.server.tubes.use(c.used, -1, c.names)
 	for _, name := range c.watched {
-		c.server.tubes.watch(name, -1)
+		c.server.tubes.watch(name, -1, c.names)
 	}
 	if c.producer {
 		c.server.counts.producers.Add(-1)
@@ -248,11 +249,11 @@ func (c *conn) dispatch(cmd command) error {
 func (c *conn) tubes(cmd command) {
 	switch cmd.verb {
 	case use:
-		if !c.server.tubes.use(cmd.tube, 1) {
+		if !c.server.tubes.use(cmd.tube, 1, c.names) {
 			c.say(outOfMemory)
 			return
 		}
-		c.server.tubes.use(c.used, -1)
+		c.server.tubes.use(c.used, -1, c.names)
 		c.used = cmd.tube
 		c.say("USING " + c.used)
 	case watch:
@@ -280,7 +281,7 @@ func (c *conn) watchAlso(tube string) bool {
 	if len(c.watched) == job.MaxReserveTopics || !c.claim(nameBytes(tube)) {
 		return false
 	}
-	if !c.server.tubes.watch(tube, 1) {
+	if !c.server.tubes.watch(tube, 1, c.names) {
 		c.unclaim(int64(nameBytes(tube)))
 		return false
 	}
@@ -306,7 +307,7 @@ func (c *conn) ignore(tube string) {
 	if at >= 0 {
 		// A new list: a finished reserve may still read the old one.
 		c.watched = slices.Concat(c.watched[:at], c.watched[at+1:])
-		c.server.tubes.watch(tube, -1)
+		c.server.tubes.watch(tube, -1, c.names)
 		c.unclaim(int64(nameBytes(tube)))
 	}
 	c.say("WATCHING " + strconv.Itoa(len(c.watched)))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/internal/addrlimit"
 	"tarry/job/jobpb"
 )
 
@@ -58,7 +59,7 @@ func TestWatchedNamesCountInTheBudget(t *testing.T) {
 
 func TestANodeKnowsABoundedNumberOfTubes(t *testing.T) {
 	s := withBudget(64 << 20)
-	s.tubes.most = 10
+	s.tubes.room = addrlimit.New(9, 9)
 	require.Equal(t, 9, watchUntilFull(t, s), "and the default tube")
 	c, _ := start(t, s)
 	send(t, c, "use another\r\n")
@@ -67,11 +68,25 @@ func TestANodeKnowsABoundedNumberOfTubes(t *testing.T) {
 	require.Equal(t, "USING "+longName(3)+"\r\n", receive(t, c))
 }
 
+func TestTheTubesOfOneAddressLeaveRoomForOthers(t *testing.T) {
+	tubes := newTubes()
+	tubes.room = addrlimit.New(4, 2)
+	greedy, other := tubes.room.Of("192.0.2.1:1"), tubes.room.Of("192.0.2.2:1")
+	require.True(t, tubes.watch("a", 1, greedy))
+	require.True(t, tubes.watch("b", 1, greedy))
+	require.False(t, tubes.watch("c", 1, greedy))
+	require.False(t, tubes.use("c", 1, greedy))
+	require.True(t, tubes.use("c", 1, other))
+	require.True(t, tubes.use("c", 1, greedy), "the other has made it known")
+	require.True(t, tubes.watch("a", -1, greedy))
+	require.True(t, tubes.watch("d", 1, greedy), "the room is given back")
+}
+
 // A reply grows with what other connections do.
 func TestAListThatNobodyReadsCountsInTheBudget(t *testing.T) {
 	s := withBudget(1 << 20)
 	for i := range 1000 {
-		s.tubes.watch(longName(i), 1)
+		s.tubes.watch(longName(i), 1, s.tubes.room.Of(""))
 	}
 	c, _ := start(t, s)
 	send(t, c, "list-tubes\r\n")
@@ -82,7 +97,7 @@ func TestAListThatNobodyReadsCountsInTheBudget(t *testing.T) {
 	require.Greater(t, s.bodies.Held(), int64(1000*len(longName(0))))
 
 	for i := range 4000 {
-		s.tubes.watch(longName(1000+i), 1)
+		s.tubes.watch(longName(1000+i), 1, s.tubes.room.Of(""))
 	}
 	other, _ := start(t, s)
 	send(t, other, "list-tubes\r\n")
