@@ -226,7 +226,7 @@ func set(f *flag.Flag, text string) error {
 	if err != nil && f.DefValue != "" {
 		_ = f.Value.Set(f.DefValue)
 	}
-	return err
+	return plainReason(pflag.PFlagFromGoFlag(f).Value.Type(), err)
 }
 
 func fromEnv(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) (err error) {

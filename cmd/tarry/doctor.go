@@ -123,6 +123,6 @@ func (t *terminal) printChecks(c *checkup) error {
 			errs = append(errs, t.out.line("      %s", strings.TrimSpace(one.Fix)))
 		}
 	}
-	errs = append(errs, t.out.line("%d ok, %d warnings, %d failed", c.count(checkOK), c.count(checkWarn), c.count(checkFail)))
+	errs = append(errs, t.out.line("%d ok, %d warn, %d fail", c.count(checkOK), c.count(checkWarn), c.count(checkFail)))
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -191,6 +192,9 @@ func schedulePreviewCommand() *cobra.Command {
 				return err
 			}
 			runs, err = t.client.PreviewSchedule(ctx, args[0], n)
+			if isMissing(err) && strings.ContainsAny(args[0], " @") {
+				err = &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf("there is no schedule with the name %.40q; a cron expression goes behind --spec", args[0])}
+			}
 		} else {
 			var s client.Schedule
 			times.fill(&s)

@@ -64,7 +64,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		return noFlag(cmd, unknown)
 	case errors.As(err, &invalid):
-		return usagef("invalid value %q for flag --%s: %s", invalid.GetValue(), invalid.GetFlag().Name, invalidReason(invalid.Unwrap()))
+		return usagef("invalid value %q for flag --%s: %s", invalid.GetValue(), invalid.GetFlag().Name, invalidReason(plainReason(invalid.GetFlag().Value.Type(), invalid.Unwrap())))
 	}
 	return usageError{err}
 }
@@ -170,6 +170,23 @@ func flagLength(flags *pflag.FlagSet, args []string) int {
 		return 1
 	}
 	return min(2, len(args))
+}
+
+// plainReason replaces the errors of Go's package flag, which do not say what a value of that type is.
+func plainReason(flagType string, err error) error {
+	switch {
+	case err == nil || err.Error() != "parse error" && err.Error() != "value out of range":
+		return err
+	case err.Error() == "value out of range":
+		return errors.New("it is out of range")
+	case flagType == "duration":
+		return errors.New("it is not a duration such as 5s")
+	case flagType == "bool":
+		return errors.New("it is neither true nor false")
+	case flagType == "float64":
+		return errors.New("it is not a number")
+	}
+	return errors.New("it is not a whole number")
 }
 
 // invalidReason says why a value is invalid.
