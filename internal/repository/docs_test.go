@@ -151,6 +151,17 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	require.Error(t, deadLink("README.md", "#three-nodes-http-on-ports-7300-7310-and-7320-of-127001"), "a comment in a block")
 }
 
+// Links reach only the first of two headings with one text, and a part that is there twice is changed once.
+func TestAPageHasNoHeadingTwice(t *testing.T) {
+	for _, page := range pages(t) {
+		seen := map[string]bool{}
+		for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(blocks.ReplaceAllString(read(t, page), ""), -1) {
+			require.False(t, seen[m[1]] && page != "CHANGELOG.md", "%s has the heading %q twice", page, m[1])
+			seen[m[1]] = true
+		}
+	}
+}
+
 // A page that no other page leads to is not read.
 func TestTheIndexOfDocsHasEveryPage(t *testing.T) {
 	index := read(t, "docs/README.md")
