@@ -141,7 +141,8 @@ func signIn(q *request) (*outcome, error) {
 	session, id, err := q.Sessions.SignIn(q.r.Context(), token, q.r.RemoteAddr)
 	if err != nil {
 		if job.CodeOf(err) != job.CodeOverloaded { // else there are as many as somebody sends
-			q.Logger.Info("a sign-in to the dashboard failed", "from", q.r.RemoteAddr, "error", err)
+			// A warning, so that those from many addresses share a line (see cmd/tarry/repeats.go).
+			q.Logger.Warn("a sign-in to the dashboard failed", "from", q.r.RemoteAddr, "error", err)
 		}
 		return nil, q.signInFailure(err)
 	}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -438,6 +439,15 @@ func TestSignInsThatFailAreLimitedByAddress(t *testing.T) {
 	for range 50 { // who is accepted is not limited
 		require.Equal(t, http.StatusSeeOther, try("192.0.2.9:1", root).Code)
 	}
+}
+
+// Repeated warnings share a line, lines of information do not.
+func TestSignInsThatFailAreWarnings(t *testing.T) {
+	var log bytes.Buffer
+	r, _ := enforced(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	r.signIn(Root, "guess")
+	require.Contains(t, log.String(), `level=WARN msg="a sign-in to the dashboard failed"`)
+	require.NotContains(t, log.String(), "guess")
 }
 
 func TestSignInsAreInTheAuditLog(t *testing.T) {
