@@ -152,6 +152,7 @@ func (s *source) imports() []string {
 }
 
 func sources(t *testing.T) []*source {
+	stay(t)
 	var list []*source
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 )
 
 func read(t *testing.T, file string) string {
+	stay(t)
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return string(data)
@@ -101,6 +102,7 @@ func anchor(heading string) string {
 
 // pages are all pages for people.
 func pages(t *testing.T) (pages []string) {
+	stay(t)
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "client/*.md", "clients/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
