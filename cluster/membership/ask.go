@@ -87,7 +87,7 @@ func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*membe
 		wg.Go(func() {
 			resp, err := m.ask(ctx, n.ServerID, n.ClusterAddr)
 			if err != nil {
-				m.cfg.Logger.Debug("no status", "node", n.NodeID, "error", err)
+				m.cfg.Logger.Debug("no status", "member", n.NodeID, "error", err)
 				return
 			}
 			out[i] = resp

@@ -120,7 +120,7 @@ func (m *Membership) useInvitation(ctx context.Context, id string, n gossip.Memb
 	if err != nil {
 		return fmt.Errorf("record the use of its invitation: %w", err)
 	}
-	m.cfg.Logger.Info("node uses an invitation", "node", n.NodeID, "server", n.ServerID, "invitation", id)
+	m.cfg.Logger.Info("node uses an invitation", "other_node", n.NodeID, "server", n.ServerID, "invitation", id)
 	if m.cfg.InvitationUsed != nil {
 		m.cfg.InvitationUsed(id, n.NodeID)
 	}
@@ -136,7 +136,7 @@ func (m *Membership) turnedAway(l *leadership, uninvited map[string]string) {
 	}
 	for server, why := range uninvited {
 		if before[server] != why {
-			m.cfg.Logger.Warn("a node may not join", "node", raftconfig.NodeID(raft.ServerID(server)), "server", server, "because", why)
+			m.cfg.Logger.Warn("a node may not join", "other_node", raftconfig.NodeID(raft.ServerID(server)), "server", server, "because", why)
 		}
 	}
 }

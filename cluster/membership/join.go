@@ -108,7 +108,7 @@ func (m *Membership) rejoin(ctx context.Context) {
 	m.joinAll(ctx, p.Known())
 	if f := m.foreign.Load(); f != nil && *f != m.foreignLogged {
 		m.foreignLogged = *f // once for each
-		m.cfg.Logger.Warn("refused to gossip with a node of another cluster", "node", f.nodeID, "its_cluster", f.theirs, "our_cluster", f.ours)
+		m.cfg.Logger.Warn("refused to gossip with a node of another cluster", "other_node", f.nodeID, "its_cluster", f.theirs, "our_cluster", f.ours)
 	}
 }
 

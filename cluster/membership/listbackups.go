@@ -54,7 +54,7 @@ func (m *Membership) askBackups(ctx context.Context, n gossip.Member) *memberpb.
 	case status.Code(err) == codes.Unimplemented:
 		return &memberpb.BackupsResponse{Error: "its release cannot list backups"}
 	}
-	m.cfg.Logger.Debug("no list of backups", "node", n.NodeID, "error", err)
+	m.cfg.Logger.Debug("no list of backups", "member", n.NodeID, "error", err)
 	return &memberpb.BackupsResponse{Error: "it does not reply"}
 }
 

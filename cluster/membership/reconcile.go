@@ -104,7 +104,7 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 			if err := m.checkMove(ctx, s, n); err != nil {
 				return err
 			}
-			m.cfg.Logger.Info("member has a new address", "node", n.NodeID, "old", s.Address, "new", n.ClusterAddr)
+			m.cfg.Logger.Info("member has a new address", "member", n.NodeID, "old", s.Address, "new", n.ClusterAddr)
 			return m.addServer(n) // keeps a voter a voter
 		case raftconfig.NodeID(s.ID) == n.NodeID:
 			older = append(older, s)
@@ -139,7 +139,7 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 	if err := m.addServer(n); err != nil {
 		return err
 	}
-	m.cfg.Logger.Info("node joined; it votes once it has caught up", "node", n.NodeID, "address", n.ClusterAddr)
+	m.cfg.Logger.Info("node joined; it votes once it has caught up", "member", n.NodeID, "address", n.ClusterAddr)
 	return nil
 }
 
@@ -182,7 +182,7 @@ func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft
 	if err := m.useInvitation(ctx, invitation, n); err != nil {
 		return err
 	}
-	m.cfg.Logger.Info("node came back without its data; its earlier server is removed", "node", n.NodeID, "old", old.ID, "new", n.ServerID)
+	m.cfg.Logger.Info("node came back without its data; its earlier server is removed", "member", n.NodeID, "old", old.ID, "new", n.ServerID)
 	if err := m.forget(ctx, string(old.ID), ""); err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (f *Follower) session(ctx context.Context) error {
 		return openError(err)
 	}
 	f.progress.connected(node)
-	f.o.Logger.Info("the standby follows its primary", "node", node, "after", s.Index)
+	f.o.Logger.Info("the standby follows its primary", "primary", node, "after", s.Index)
 	frames, ended := make(chan logstream.Frame, ahead), make(chan error, 1)
 	go func() {
 		ended <- read(ctx, stream, frames)

@@ -54,7 +54,7 @@ func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, err
 	mode := m.o.TLS.Mode
 	c, err := m.connect(ctx, address, h, mode >= nodetls.Prefer)
 	if mode == nodetls.Prefer && errors.Is(err, errNoTLS) && ctx.Err() == nil {
-		m.o.Logger.Warn("connects to a node without TLS, because TLS failed and --cluster-tls-mode is prefer", "node", raftconfig.NodeID(h.to), "address", address, "error", err)
+		m.o.Logger.Warn("connects to a node without TLS, because TLS failed and --cluster-tls-mode is prefer", "other_node", raftconfig.NodeID(h.to), "address", address, "error", err)
 		c, err = m.connect(ctx, address, h, false)
 	}
 	return c, err

@@ -32,7 +32,7 @@ func (m *Mux) recheck() {
 func (m *Mux) closeUnproved() {
 	for _, c := range m.sessions() {
 		if err := c.session.Load().Check(); err != nil {
-			m.o.Logger.Warn("closes a connection to a node, because its certificate is not valid any more", "node", c.session.Load().NodeID, "error", err)
+			m.o.Logger.Warn("closes a connection to a node, because its certificate is not valid any more", "other_node", c.session.Load().NodeID, "error", err)
 			c.raw.Close() // its user notices and closes the rest
 		}
 	}

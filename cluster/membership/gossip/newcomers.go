@@ -84,7 +84,7 @@ func (p *Pool) checkNewcomer(ctx context.Context, name string, addr *net.UDPAddr
 	p.setAnswered(name, true)
 	defer p.setAnswered(name, false)
 	if _, err := p.list.Join([]string{at}); err != nil {
-		p.o.Logger.Debug("a node answers a ping, and exchanges no records", "node", name, "error", err)
+		p.o.Logger.Debug("a node answers a ping, and exchanges no records", "other_node", name, "error", err)
 	}
 }
 
