@@ -31,6 +31,10 @@ const (
 	// case the peer vanished without a reset.
 	keepAlive        = 10 * time.Second
 	keepAliveTimeout = 5 * time.Second
+
+	// idle is after how long without a call a connection is closed, or not tried again each second.
+	// Its address may be of a node that is gone, or be from forged gossip.
+	idle = 10 * time.Second
 )
 
 // Conns is the pool of gRPC connections to other nodes, one each.
@@ -57,7 +61,7 @@ func newConn(dial Dial, to peer) (*grpc.ClientConn, error) {
 		grpc.WithStatsHandler(sentTracker{}),
 		grpc.WithUnaryInterceptor(decodeFailures),
 		grpc.WithDisableServiceConfig(),
-		grpc.WithIdleTimeout(0),
+		grpc.WithIdleTimeout(idle),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 2 * time.Second,
