@@ -216,8 +216,10 @@ func escape(text []byte) []byte {
 }
 
 // isHidden reports whether a character is a control or format character, a separator other than
-// the space, or none that is assigned.
-func isHidden(r rune) bool { return !unicode.IsPrint(r) }
+// the space, none that is assigned, or one that viewers show as nothing, such as a Hangul filler.
+func isHidden(r rune) bool {
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // openAgain keeps the present file if the path cannot be opened.
 func (l *Log) openAgain() {

@@ -54,7 +54,7 @@ func TestHiddenCharactersAreEscaped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	l, err := Open(path, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	const hidden = "\u2028\u2029\u0085\u009b\u202e\u2066\u200b\ufeff\u00a0\u007f\x1b\U000e0041"
+	const hidden = "\u2028\u2029\u0085\u009b\u202e\u2066\u200b\ufeff\u00a0\u007f\x1b\U000e0041\u3164\u034f\ufe0f"
 	l.Add(Record{Outcome: Done, Resource: "topic äé世 " + hidden, Claimed: hidden})
 	l.Close()
 	text, err := os.ReadFile(path)
