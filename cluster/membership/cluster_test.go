@@ -520,6 +520,9 @@ func TestTwoMachinesWithOneNodeIDDoNotReplaceEachOther(t *testing.T) {
 	twin.incarnation = 2
 	twin.start()
 	eventually(t, "health names the twin", func() bool { return n1.reports("another node with the id n2 is still alive") })
+	eventually(t, "the twin's own health does, too", func() bool {
+		return twin.reports("another node with the id n2 is at " + n2.clusterAddr)
+	})
 	for n, duplicates := range map[*node]int{n1: 0, n2: 1, twin: 1} {
 		eventually(t, n.serverID()+" tells of its duplicates", func() bool {
 			return len(n.log.with(duplicateID)) == duplicates

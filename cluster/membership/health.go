@@ -139,8 +139,12 @@ func (m *Membership) healthLeaderless() job.Health {
 	servers := m.configuration().Servers
 	if len(servers) == 0 {
 		h.Reasons = append(h.Reasons, m.cfg.NodeID+" is in no cluster yet")
-		if slices.ContainsFunc(m.others(), func(n gossip.Member) bool { return n.ClusterID != "" && !n.Fresh }) {
-			h.Reasons = append(h.Reasons, m.cfg.NodeID+" has no data, and the cluster that it finds has no leader to take it in: start that one's other nodes; if the disks of a majority are lost for good, see docs/operations.md, A lost majority (tarry recover), on a node that has data")
+		others := m.others()
+		if i := slices.IndexFunc(others, func(n gossip.Member) bool { return n.NodeID == m.cfg.NodeID }); i >= 0 {
+			h.Reasons = append(h.Reasons, fmt.Sprintf("another node with the id %s is at %s, or was moments ago: if both run, stop the one that was started by mistake, and start it with another --node-id and an empty data directory", m.cfg.NodeID, others[i].ClusterAddr))
+		}
+		if slices.ContainsFunc(others, func(n gossip.Member) bool { return n.ClusterID != "" && !n.Fresh }) {
+			h.Reasons = append(h.Reasons, m.cfg.NodeID+" has no data, and no leader of the cluster that it finds has taken it in: ask another node for cluster health; without a leader start that one's other nodes; if the disks of a majority are lost for good, see docs/operations.md, A lost majority (tarry recover), on a node that has data")
 		}
 	}
 	if m.Removed() {

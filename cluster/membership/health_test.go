@@ -28,7 +28,7 @@ func TestHealthNamesNodesThatHaveLostTheMajoritysData(t *testing.T) {
 			return kept.reports(n.id + " runs, but without the data of the member (server " + n.id + ".1): its directory is an empty or another one (server " + n.id + ".2)")
 		})
 		eventually(t, "the node without data says where to look", func() bool {
-			return n.reports(n.id + " has no data, and the cluster that it finds has no leader to take it in")
+			return n.reports(n.id + " has no data, and no leader of the cluster that it finds has taken it in")
 		})
 	}
 	require.True(t, kept.reports("of 3 voters 1 are alive, fewer than a majority"))
