@@ -37,10 +37,16 @@ func (g *guarded) waiting(id, topic string) *client {
 	c := g.as(id)
 	c.say("watch " + topic)
 	c.say("ignore default")
+	g.reserves(c)
+	return c
+}
+
+// reserves sends a reserve, and returns when the node waits for a job for it: before, the connection
+// is idle for the node.
+func (g *guarded) reserves(c *client) {
 	before := g.gauge("tarry_beanstalk_waiting")
 	c.send("reserve")
 	require.Eventually(g, func() bool { return g.gauge("tarry_beanstalk_waiting") > before }, time.Minute, time.Millisecond)
-	return c
 }
 
 func (g *guarded) gauge(name string) (sum float64) {

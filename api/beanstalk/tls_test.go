@@ -54,7 +54,7 @@ func TestARevokedTokenEndsConnectionsWithTLS(t *testing.T) {
 	g.mode(enforce)
 	idle, waits := g.as("worker"), g.as("worker")
 	waits.say("watch mail")
-	waits.send("reserve")
+	g.reserves(waits)
 	require.Equal(t, "WATCHING 2", idle.say("watch mail"))
 	g.revoke("worker")
 	require.Equal(t, "INTERNAL_ERROR", waits.reply())
@@ -83,7 +83,7 @@ func TestAClientCertificateActsWithItsToken(t *testing.T) {
 	require.Equal(t, "WATCHING 2", waits.say("watch mail"))
 	require.Equal(t, "WATCHING 1", waits.say("ignore default"))
 	require.Contains(t, waits.say("reserve"), "RESERVED")
-	waits.send("reserve")
+	g.reserves(waits)
 
 	replaced := g.dial()
 	require.Equal(t, "AUTHORIZED", replaced.say("auth "+secretOf(t, "other").Text()))
