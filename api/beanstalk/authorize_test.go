@@ -42,6 +42,7 @@ type guarded struct {
 	node     *cluster.Node
 	addr     string
 	registry *prometheus.Registry
+	ofTLS    *prometheus.Registry // of the port with TLS; nil: there is none
 	audit    *audit.Log
 	auditTo  string
 	log      *lockedText

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/audit"
@@ -51,12 +52,17 @@ func (g *guarded) reserves(c *client) {
 
 func (g *guarded) gauge(name string) (sum float64) {
 	g.Helper()
-	families, err := g.registry.Gather()
-	require.NoError(g, err)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == name {
-				sum += m.GetGauge().GetValue()
+	for _, registry := range []*prometheus.Registry{g.registry, g.ofTLS} {
+		if registry == nil {
+			continue
+		}
+		families, err := registry.Gather()
+		require.NoError(g, err)
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == name {
+					sum += m.GetGauge().GetValue()
+				}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/beanstalk"
@@ -30,7 +31,8 @@ func (g *guarded) secure(a *certstest.Authority) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(g, err)
 	o := g.options
-	o.Registry = nil
+	g.ofTLS = prometheus.NewRegistry()
+	o.Registry = g.ofTLS
 	g.addr = serveAs(g, clienttls.Listen(tcp, clienttls.Options{Mode: clienttls.Require, Config: func() *tls.Config {
 		return &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: roots}
 	}}), o, g.bound)
