@@ -275,8 +275,13 @@ func TestConnectionsOfEachKindAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		open = append(open, c)
 	}
+	greeted := func() { // those that are being refused count too, and a dialer may know before
+		require.Eventually(t, func() bool { return b.greeting.Held() == 0 }, patience, time.Millisecond)
+	}
+	greeted()
 	_, err := a.DialRPC(patient(t), "n1", address)
 	require.ErrorIs(t, err, ErrBusy)
+	greeted()
 	c, err := a.Raft(0).Dial(target(address), patience)
 	require.NoError(t, err, "raft has a limit of its own")
 	defer c.Close()
@@ -285,6 +290,7 @@ func TestConnectionsOfEachKindAreBounded(t *testing.T) {
 	require.NoError(t, open[0].Close(), "counted once")
 	_, err = a.DialRPC(patient(t), "n1", address)
 	require.NoError(t, err)
+	greeted()
 	_, err = a.DialRPC(patient(t), "n1", address)
 	require.ErrorIs(t, err, ErrBusy)
 }
