@@ -329,4 +329,8 @@ func TestAnInterruptionSaysHowFarItIs(t *testing.T) {
 		require.Contains(t, errs, "run the same command again to go on")
 		s.ok(c.args...)
 	}
+	left.Store(2)
+	code, _, errs := s.run("export", "mail", "-a", proxy.Listener.Addr().String())
+	require.Equal(t, exitFailed, code, errs)
+	require.Contains(t, errs, "tarry export: interrupted; 1000 jobs are written, and the rest is missing")
 }

@@ -90,11 +90,8 @@ func (e *exporter) run(ctx context.Context, topic string) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	if e.file != "" {
-		until, stop := untilSignal(ctx)
-		defer stop()
-		ctx = until
-	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
 	e.countAll(ctx, topic)
 	e.meter = e.t.meter(e.done.Jobs)
 	var err error
@@ -105,7 +102,7 @@ func (e *exporter) run(ctx context.Context, topic string) error {
 	}
 	e.meter.end()
 	if e.file == "" {
-		return err
+		return interrupted(ctx, err, fmt.Sprintf("%d jobs are written, and the rest is missing; with --out it can go on", e.done.Jobs))
 	}
 	err = errors.Join(err, e.out.Close())
 	if err == nil {
