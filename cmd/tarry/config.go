@@ -180,11 +180,13 @@ func serverCommand(env func(string) (string, bool), start func(context.Context, 
 	flags := cfg.flags()
 	cmd := &cobra.Command{Use: "server", Short: "run a node until it is stopped", Long: serverText, Example: serverExample, Args: flagsOnly}
 	cmd.Flags().AddGoFlagSet(flags)
+	var mistakes []error // on the command line
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Value = collecting{f.Value, f, &mistakes} })
 	check := cmd.Flags().Bool(checkConfigFlag, false, "check all settings and the files that they name, list every mistake, and start nothing; exit code 2 if there is one")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := map[string]bool{}
 		cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
-		err := cfg.complete(flags, given, env)
+		err := errors.Join(errors.Join(mistakes...), cfg.complete(flags, given, env))
 		if *check {
 			err = errors.Join(err, cfg.checkFiles())
 		}
@@ -197,6 +199,26 @@ func serverCommand(env func(string) (string, bool), start func(context.Context, 
 		return start(cmd.Context(), cfg, cmd.ErrOrStderr())
 	}
 	return cmd
+}
+
+// collecting is the value of a flag that keeps its errors, so that the first one is not the only one
+// that a user is told.
+type collecting struct {
+	pflag.Value
+	of       *pflag.Flag
+	mistakes *[]error
+}
+
+// Set implements pflag.Value. After an error the flag has its default, so that no other check
+// complains of it.
+func (v collecting) Set(text string) error {
+	if err := v.Value.Set(text); err != nil {
+		*v.mistakes = append(*v.mistakes, fmt.Errorf("invalid value %q for flag --%s: %s", text, v.of.Name, invalidReason(plainReason(v.Type(), err))))
+		if v.of.DefValue != "" {
+			_ = v.Value.Set(v.of.DefValue)
+		}
+	}
+	return nil
 }
 
 // complete fills in what the command line left open from the environment and the

@@ -19,15 +19,16 @@ func TestCheckConfigListsAllMistakes(t *testing.T) {
 	var out, errs bytes.Buffer
 	t.Setenv("TARRY_CACHE_BYTES", "1")
 	t.Setenv("TARRY_LOG_LEVEL", "loud")
-	code := run(context.Background(), []string{"server", "--config", file, "--check-config"}, strings.NewReader(""), &out, &errs)
+	code := run(context.Background(), []string{"server", "--config", file, "--check-config", "--bootstrap-expect", "few", "--max-connections=x"}, strings.NewReader(""), &out, &errs)
 	require.Equal(t, exitUsage, code)
 	for _, mistake := range []string{
 		`there is no setting "nodeid"`, "max-body-bytes: ", `--ui is "dark"`, `--http-addr is "7300"`, "--cache-bytes is 1", `TARRY_LOG_LEVEL="loud"`,
+		`invalid value "few" for flag --bootstrap-expect: it must be a whole number`, `invalid value "x" for flag --max-connections`,
 		"(--secrets-key-file)", "that needs --http-tls-cert", "(--beanstalk-listen)",
 	} {
 		require.Equal(t, 1, strings.Count(errs.String(), mistake), "%s: %s", mistake, errs.String())
 	}
-	require.Contains(t, errs.String(), "tarry server: 9 mistakes; see tarry server --help\n  ")
+	require.Contains(t, errs.String(), "tarry server: 11 mistakes; see tarry server --help\n  ")
 
 	require.NoError(t, os.WriteFile(file, []byte("node-id: x\ndata-dir: "+dir+"/data\n"), 0o600))
 	t.Setenv("TARRY_CACHE_BYTES", "1048576")
