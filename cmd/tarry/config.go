@@ -181,7 +181,7 @@ func serverCommand(env func(string) (string, bool), start func(context.Context, 
 	cmd := &cobra.Command{Use: "server", Short: "run a node until it is stopped", Long: serverText, Example: serverExample, Args: flagsOnly}
 	cmd.Flags().AddGoFlagSet(flags)
 	var mistakes []error // on the command line
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Value = collecting{f.Value, f, &mistakes} })
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Value = collecting{f.Value, flags.Lookup(f.Name), &mistakes} })
 	check := cmd.Flags().Bool(checkConfigFlag, false, "check all settings and the files that they name, list every mistake, and start nothing; exit code 2 if there is one")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := map[string]bool{}
@@ -201,22 +201,18 @@ func serverCommand(env func(string) (string, bool), start func(context.Context, 
 	return cmd
 }
 
-// collecting is the value of a flag that keeps its errors, so that the first one is not the only one
-// that a user is told.
+// collecting is the value of a flag that keeps its errors, so that all mistakes on a command line are
+// listed.
 type collecting struct {
 	pflag.Value
-	of       *pflag.Flag
+	of       *flag.Flag
 	mistakes *[]error
 }
 
-// Set implements pflag.Value. After an error the flag has its default, so that no other check
-// complains of it.
+// Set implements pflag.Value.
 func (v collecting) Set(text string) error {
-	if err := v.Value.Set(text); err != nil {
-		*v.mistakes = append(*v.mistakes, fmt.Errorf("invalid value %q for flag --%s: %s", text, v.of.Name, invalidReason(plainReason(v.Type(), err))))
-		if v.of.DefValue != "" {
-			_ = v.Value.Set(v.of.DefValue)
-		}
+	if err := set(v.of, text); err != nil {
+		*v.mistakes = append(*v.mistakes, fmt.Errorf("invalid value %q for flag --%s: %s", text, v.of.Name, invalidReason(err)))
 	}
 	return nil
 }
