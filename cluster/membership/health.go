@@ -112,9 +112,9 @@ func ailment(node string, s, leader *autopilot.ServerState, live bool, stands st
 	case stands != "":
 		return node + " does not take part: " + stands
 	case s.Stats.LastContact < 0:
-		return node + " does not reply, or has never received a message of the leader"
+		return node + " does not reply, or has never received a message from the leader"
 	case s.Stats.LastContact > lastContactLimit:
-		return fmt.Sprintf("%s last received a message of the leader %s ago", node, s.Stats.LastContact.Round(time.Millisecond))
+		return fmt.Sprintf("%s last received a message from the leader %s ago", node, s.Stats.LastContact.Round(time.Millisecond))
 	case leader != nil && s.Stats.LastIndex+lagLimit < leader.Stats.LastIndex:
 		return fmt.Sprintf("%s is %d log entries behind", node, leader.Stats.LastIndex-s.Stats.LastIndex)
 	case leader != nil && s.Stats.LastTerm != leader.Stats.LastTerm:
