@@ -23,70 +23,24 @@ const (
 	enforce = jobpb.AuthMode_AUTH_ENFORCE
 )
 
-// need is what a caller must be allowed to do for a call. Each row of the table of routes has
-// one: the zero value, with which nobody could make the call, fails a test.
-//
-// It is the first of three looks. This one costs little and comes before the request is read.
-// Then access.Queue looks at the topics in the request. The state machine decides.
-type need struct {
-	open   bool // no token is looked at
-	anyone bool // who has a token, or needs none; the call itself shows only what it may
-	// One of the verbs, on the topic in the path, else on some topic; with everywhere, on all.
-	verbs      auth.Verbs
-	everywhere bool
-	// early is set for what a node does that has not caught up with the leader yet; by what it
-	// knows then, everybody may do it on a new node. All that shows only the cluster is early.
-	early     bool
-	unlessOff bool // the mode off lets it through although it needs admin
-	fresh     bool // it is decided by the tokens that the leader has now, unless stale data will do
-}
-
-var (
-	open        = need{open: true}
-	withProof   = need{open: true, verbs: auth.Admin} // the request has one
-	forCallers  = need{anyone: true}
-	toAdd       = need{verbs: auth.Add}
-	toConsume   = need{verbs: auth.Consume}
-	toRead      = need{verbs: auth.Read}
-	toPreview   = need{verbs: auth.Read | auth.Manage}
-	toReadAll   = need{verbs: auth.Read, everywhere: true}
-	toManage    = need{verbs: auth.Manage}
-	toManageAll = need{verbs: auth.Manage, everywhere: true}
-	toObserve   = need{verbs: auth.Observe}
-	toOperate   = need{verbs: auth.Operate, fresh: true}
-	// The next four need no leader: they are of this node alone, or wanted most without one.
-	toDrain     = need{verbs: auth.Operate}
-	toSeeBackup = need{verbs: auth.Operate}
-	toReadLog   = need{verbs: auth.Operate, early: true}
-	toSetLog    = need{verbs: auth.Operate, early: true}
-	toJoin      = need{verbs: auth.Operate, early: true}
-	toAdmin     = need{verbs: auth.Admin}
-	// toSetNamespaces is not checked while nothing is: a namespace hides nothing, unlike a token.
-	toSetNamespaces = need{verbs: auth.Admin, unlessOff: true}
-	// toCommand is for POST /, whose body says what it does.
-	toCommand = need{verbs: auth.Add | auth.Consume | auth.Manage}
-)
-
-// audited reports whether the audit log has the calls that need this, denied or not.
-func (n need) audited() bool {
-	return n.verbs&(auth.Push|auth.Operate|auth.Admin) != 0 || n.verbs == auth.Manage
-}
-
 // admit finds out who makes a call, and refuses it if that is certainly not allowed to.
 func (s *server) admit(rt route, e endpoint, x *call) error {
-	if e.need.open {
+	switch {
+	case e.need == access.Nobody:
+		return job.Errorf(job.CodeForbidden, "nobody may make this call")
+	case e.need.Open():
 		x.identify(access.Caller{}, rt, e)
 		return nil
 	}
-	if e.need.unlessOff && s.Access.State().Mode() == off {
+	if e.need.UnlessOff() && s.Access.State().Mode() == off {
 		by, _, _ := s.callerOf(x.r, false) // for the audit log
 		x.identify(by, rt, e)
 		return nil
 	}
-	if !e.need.early && !e.need.anyone && e.need.verbs != auth.Observe {
+	if !e.need.Early() {
 		err := s.Access.AwaitReady(x.r.Context())
 		switch {
-		case err != nil && e.need.fresh:
+		case err != nil && e.need.Fresh():
 			return access.WithoutLeader(err)
 		case err != nil:
 			return err
@@ -95,7 +49,7 @@ func (s *server) admit(rt route, e endpoint, x *call) error {
 	if err := s.decide(rt, e, x); err != nil {
 		return err
 	}
-	if e.need.fresh && x.r.URL.Query().Get("consistency") != "stale" {
+	if e.need.Fresh() && x.r.URL.Query().Get("consistency") != "stale" {
 		// Nothing but this node decides about the call, and it may be behind.
 		if err := s.Access.Fresh(x.r.Context()); err != nil {
 			return err
@@ -108,11 +62,11 @@ func (s *server) admit(rt route, e endpoint, x *call) error {
 }
 
 // begin counts a call by the limits of its token.
-func (x *call) begin(n need) error {
+func (x *call) begin(n access.Need) error {
 	if x.who.Principal.IsAnonymous() {
 		return nil
 	}
-	err := x.s.Access.Begin(x.who, connectionOf(x.r), n.verbs&auth.Consume != 0)
+	err := x.s.Access.Begin(x.who, connectionOf(x.r), n.Verbs()&auth.Consume != 0)
 	if x.who.Crowded() {
 		x.w.Header().Set("Connection", "close")
 	}
@@ -122,7 +76,7 @@ func (x *call) begin(n need) error {
 // decide looks at a call by the tokens that this node has.
 func (s *server) decide(rt route, e endpoint, x *call) error {
 	// While nothing is refused, a call does not wait for who it is from.
-	ask := s.Access.State().Mode() != off || e.need.verbs&auth.Admin != 0
+	ask := s.Access.State().Mode() != off || e.need.Verbs()&auth.Admin != 0
 	by, denial, err := s.callerOf(x.r, ask)
 	x.identify(by, rt, e)
 	ctx := x.r.Context()
@@ -131,31 +85,31 @@ func (s *server) decide(rt route, e endpoint, x *call) error {
 	}
 	topic, err := url.PathUnescape(mux.Vars(x.r)["topic"])
 	switch {
-	case s.Access.State().Mode() != enforce && e.need.verbs&(auth.Add|auth.Consume|auth.Manage) != 0:
+	case s.Access.State().Mode() != enforce && e.need.Verbs()&(auth.Add|auth.Consume|auth.Manage) != 0:
 		return nil // what would be denied of it is reported once, where its topics are known
-	case e.need.anyone || err != nil: // the call itself refuses the path
+	case e.need == access.NeedCaller || err != nil: // the call itself refuses the path
 		return nil
-	case e.need.everywhere:
-		return s.Access.AllowEverywhere(ctx, e.need.verbs)
-	case topic != "" || e.need.verbs&(auth.Observe|auth.Operate|auth.Admin) != 0:
-		return s.Access.Allow(ctx, e.need.verbs, topic)
+	case e.need.Everywhere():
+		return s.Access.AllowEverywhere(ctx, e.need.Verbs())
+	case topic != "" || e.need.Verbs()&(auth.Observe|auth.Operate|auth.Admin) != 0:
+		return s.Access.Allow(ctx, e.need.Verbs(), topic)
 	}
-	return s.Access.AllowSome(ctx, e.need.verbs)
+	return s.Access.AllowSome(ctx, e.need.Verbs())
 }
 
 // decideAgain decides once more about a call to operate the cluster, when size bytes of its body
 // have arrived: that may take half a minute, and nothing but this node decides about the call.
 func (s *server) decideAgain(x *call, size int) error {
-	if x.needs.verbs&auth.Operate == 0 || size == 0 {
+	if x.needs.Verbs()&auth.Operate == 0 || size == 0 {
 		return nil
 	}
 	ctx := x.r.Context()
-	if x.needs.fresh {
+	if x.needs.Fresh() {
 		if err := s.Access.Fresh(ctx); err != nil {
 			return err
 		}
 	}
-	return s.Access.Allow(ctx, x.needs.verbs, "")
+	return s.Access.Allow(ctx, x.needs.Verbs(), "")
 }
 
 // shows reports whether an open call shows its caller what needs verbs. It denies nothing.
@@ -169,11 +123,11 @@ func (s *server) shows(x *call, verbs auth.Verbs) bool {
 }
 
 // deniesUnknown counts a request whose token is not accepted, and reports whether it ends here.
-func (s *server) deniesUnknown(x *call, n need, d auth.Denial) bool {
+func (s *server) deniesUnknown(x *call, n access.Need, d auth.Denial) bool {
 	mode := s.Access.State().Mode()
-	ends := mode == enforce || n.verbs&auth.Admin != 0
+	ends := mode == enforce || n.Verbs()&auth.Admin != 0
 	if mode != off || ends {
-		s.Access.Denied(x.r.Context(), d, n.verbs, "", !ends)
+		s.Access.Denied(x.r.Context(), d, n.Verbs(), "", !ends)
 	}
 	return ends
 }
@@ -184,11 +138,11 @@ func (x *call) identify(by access.Caller, rt route, e endpoint) {
 	if x.ofDashboard() {
 		x.who.Via = "dashboard"
 	}
-	if e.need.everywhere {
+	if e.need.Everywhere() {
 		x.who.Resource = "all topics"
 	}
 	x.needs = e.need
-	if by.Principal.IsAnonymous() && x.s.Access.State().Mode() == off && !e.need.audited() {
+	if by.Principal.IsAnonymous() && x.s.Access.State().Mode() == off && !e.need.Audited() {
 		return // most calls to an open cluster; without a request in the context they are nobody's
 	}
 	x.r = x.r.WithContext(access.NewContext(x.r.Context(), x.who))
@@ -197,15 +151,15 @@ func (x *call) identify(by access.Caller, rt route, e endpoint) {
 // manages makes a command of POST / one of the calls that the audit log has.
 func (x *call) manages(command, resource string) {
 	if x.who == nil {
-		x.identify(access.Caller{}, route{shown: "/"}, endpoint{need: toManage})
+		x.identify(access.Caller{}, route{shown: "/"}, endpoint{need: access.NeedManage})
 	}
-	x.needs = toManage
+	x.needs = access.NeedManage
 	x.who.Call, x.who.Resource = x.who.Call+" "+command, resource
 }
 
 // about names for the audit log what a call is about whose path does not say it.
 func (x *call) about(resource func() string) {
-	if x.who != nil && x.needs.audited() {
+	if x.who != nil && x.needs.Audited() {
 		x.who.Resource = resource()
 	}
 }
@@ -298,8 +252,8 @@ func resourceOfQuery(q *jobpb.JobQuery) string {
 // unauthorized returns what a caller without a token gets instead of forbidden: it must first
 // say who it is.
 func (x *call) unauthorized(e *job.Error) *job.Error {
-	asks := x.s.Access.State().Mode() == enforce || x.needs.verbs&auth.Admin != 0
-	if e.Code == job.CodeForbidden && asks && !x.needs.open && (x.who == nil || x.who.Principal.IsAnonymous() || x.reads() && x.ended()) {
+	asks := x.s.Access.State().Mode() == enforce || x.needs.Verbs()&auth.Admin != 0
+	if e.Code == job.CodeForbidden && asks && !x.needs.Open() && (x.who == nil || x.who.Principal.IsAnonymous() || x.reads() && x.ended()) {
 		return asError(access.Unauthorized())
 	}
 	return e
@@ -314,19 +268,19 @@ func (x *call) ended() bool {
 
 // record writes the call to the audit log, if it is of the kind that is recorded.
 func (x *call) record(err error) {
-	if x.who == nil || !x.needs.audited() {
+	if x.who == nil || !x.needs.Audited() {
 		return
 	}
 	failed := job.Code("")
 	if err != nil {
 		failed = asError(err).Code
 	}
-	x.s.Access.Record(x.who, x.needs.verbs, failed)
+	x.s.Access.Record(x.who, x.needs.Verbs(), failed)
 }
 
 // observing lets those who may observe use a handler that is no route.
 func (s *server) observing(h http.Handler) http.Handler {
-	e := endpoint{need: toObserve}
+	e := endpoint{need: access.NeedObserve}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := newCall(s, w, r)
 		defer x.close()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/access"
+	"tarry/api/apitest"
 	"tarry/api/audit"
 	"tarry/auth"
 	"tarry/job/jobpb"
@@ -78,21 +79,21 @@ func matrix(t testing.TB, mode jobpb.AuthMode, anonymous ...*jobpb.Rule) (*auth.
 }
 
 // want is what the table of routes says of a call: 0 when the caller gets to it.
-func (c testCaller) want(mode jobpb.AuthMode, n need) int {
-	admin := n.verbs&auth.Admin != 0 && !(n.unlessOff && mode == off)
+func (c testCaller) want(mode jobpb.AuthMode, n access.Need) int {
+	admin := n.Verbs()&auth.Admin != 0 && !(n.UnlessOff() && mode == off)
 	denied := http.StatusForbidden
 	if !c.known || c.anonymous {
 		denied = http.StatusUnauthorized
 	}
-	otherTopic := c.name == "other-topic" && n.verbs&(auth.Add|auth.Consume|auth.Read|auth.Manage) != 0
+	otherTopic := c.name == "other-topic" && n.Verbs()&(auth.Add|auth.Consume|auth.Read|auth.Manage) != 0
 	switch {
-	case n.open, mode != enforce && !admin:
+	case n.Open(), mode != enforce && !admin:
 		return 0
 	case !c.known:
 		return denied
-	case n.anyone, n.verbs&c.mine != 0:
+	case n == access.NeedCaller, n.Verbs()&c.mine != 0:
 		return 0
-	case otherTopic && !n.everywhere:
+	case otherTopic && !n.Everywhere():
 		return -1 // it depends on the topic
 	}
 	return denied
@@ -151,14 +152,21 @@ func TestEveryCallSaysWhoMayMakeIt(t *testing.T) {
 	for _, rt := range (&server{}).routes() {
 		for method, e := range rt.methods {
 			call := method + " " + rt.template()
-			require.NotZero(t, e.need, call)
-			require.True(t, e.need.open || e.need.anyone || e.need.verbs != 0, call)
-			require.Equal(t, slices.Contains(openCalls, call), e.need.open, call)
+			require.NotEqual(t, access.Nobody, e.need, call)
+			require.Equal(t, slices.Contains(openCalls, call), e.need.Open(), call)
 			if e.manages {
-				require.True(t, e.need.audited() || method == http.MethodGet, "%s is not in the audit log", call)
+				require.True(t, e.need.Audited() || method == http.MethodGet, "%s is not in the audit log", call)
 			}
 		}
 	}
+}
+
+func TestANeedOfZeroLetsNobodyIn(t *testing.T) {
+	s := newServer(Options{Queue: newRig(t).queue, Operator: &apitest.Operator{}, Access: anybodyMayDoEverything()})
+	h := s.handler(route{path: "/", methods: methods{http.MethodGet: endpoint{handle: func(*call) error { return nil }}}})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	require.Equal(t, http.StatusForbidden, w.Code)
 }
 
 func TestTokensInRequests(t *testing.T) {

@@ -38,7 +38,7 @@ func (s *server) backup(x *call) error {
 		return job.NotApplied("this node is stopping; use another")
 	}
 	w := &backupWriter{x: x, timeout: s.Timeout}
-	ctx, stop := s.Access.WhileAllowed(x.r.Context(), x.needs.verbs, []string{""}) // it has no topic
+	ctx, stop := s.Access.WhileAllowed(x.r.Context(), x.needs.Verbs(), []string{""}) // it has no topic
 	defer stop()
 	err = s.Operator.Backup(ctx, w, o)
 	if err != nil && access.Revoked(ctx) {

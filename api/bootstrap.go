@@ -54,7 +54,7 @@ func (s *server) bootstrap(x *call) error {
 	}
 	reset := s.AuthReset != nil && s.AuthReset.Holds(q.Secret.v)
 	if !reset && (s.CheckBootstrap == nil || !s.CheckBootstrap(q.Secret.v)) {
-		s.Access.Denied(x.r.Context(), auth.WrongProof, x.needs.verbs, "", false)
+		s.Access.Denied(x.r.Context(), auth.WrongProof, x.needs.Verbs(), "", false)
 		return job.Errorf(job.CodeForbidden, "secret is not that of the file %s in the data directory of this node, nor that of %s there, which tarry auth reset makes and which is accepted for %v",
 			BootstrapFile, ResetFile, ResetTime).In("secret")
 	}

@@ -27,7 +27,7 @@ type call struct {
 	// commandID is the id in a command at POST /, which the response repeats.
 	commandID string
 	who       *access.Request // nil until the caller is known, and for calls that are open
-	needs     need
+	needs     access.Need
 	share     addrlimit.Share // of the bytes that are buffered; none before the first claim
 	claimed   int64           // bytes of it
 

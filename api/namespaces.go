@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 
+	"tarry/api/access"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -172,9 +173,9 @@ func (w *writer) namespace(n *jobpb.NamespaceUse) {
 // namespaceRoutes are the calls about tenants.
 func (s *server) namespaceRoutes() []route {
 	return []route{
-		{path: "/v1/namespaces", methods: get(forCallers, s.namespaces, "consistency")},
+		{path: "/v1/namespaces", methods: get(access.NeedCaller, s.namespaces, "consistency")},
 		{path: "/v1/namespaces/{namespace}", methods: managing(methods{
-			http.MethodGet: on(forCallers, s.getNamespace, "consistency"), http.MethodPut: with(toSetNamespaces, s.putNamespace, "if_revision"), http.MethodDelete: on(toSetNamespaces, s.deleteNamespace, "if_revision"),
+			http.MethodGet: on(access.NeedCaller, s.getNamespace, "consistency"), http.MethodPut: with(access.NeedNamespaces, s.putNamespace, "if_revision"), http.MethodDelete: on(access.NeedNamespaces, s.deleteNamespace, "if_revision"),
 		})},
 	}
 }

@@ -5,6 +5,7 @@ package api
 import (
 	"strconv"
 
+	"tarry/api/access"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -12,7 +13,7 @@ import (
 // This build stands for the next release; see job/next.go. A job is stamped by the
 // new operation, or by the new field of an update with ?stamps=N.
 func (s *server) nextRoutes() []route {
-	return []route{{path: "/v1/jobs/{id}/stamp", methods: methods{"POST": on(toManage, s.stamp, "stamps")}}}
+	return []route{{path: "/v1/jobs/{id}/stamp", methods: methods{"POST": on(access.NeedManage, s.stamp, "stamps")}}}
 }
 
 func (s *server) stamp(x *call) error {

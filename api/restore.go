@@ -6,13 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"tarry/auth"
 	"tarry/job"
 )
-
-// toRestore is for the call that replaces all jobs. While nothing is checked, nobody has a token
-// for it.
-var toRestore = need{verbs: auth.Admin, unlessOff: true, fresh: true}
 
 // restore replaces the state of the cluster by the backup in the request's body. It reads that as
 // it arrives. Who sends it is on record from the beginning.

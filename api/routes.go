@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"tarry/api/access"
 )
 
 // route is one path with its calls by method.
@@ -27,7 +29,7 @@ func (rt route) template() string { return fixedID.ReplaceAllString(rt.path, "$1
 // request body. Any other parameter, and a non-empty body to a call that takes none, is
 // rejected, because it would have no effect.
 type endpoint struct {
-	need   need // who may make the call
+	need   access.Need // who may make the call
 	handle handlerFunc
 	query  []string
 	body   bool
@@ -61,20 +63,20 @@ func (rt route) allow() string {
 	return strings.Join(names, ", ")
 }
 
-func on(n need, h handlerFunc, query ...string) endpoint {
+func on(n access.Need, h handlerFunc, query ...string) endpoint {
 	return endpoint{need: n, handle: h, query: query}
 }
 
 // with is on for a call with a request body.
-func with(n need, h handlerFunc, query ...string) endpoint {
+func with(n access.Need, h handlerFunc, query ...string) endpoint {
 	return endpoint{need: n, handle: h, query: query, body: true}
 }
 
-func get(n need, h handlerFunc, query ...string) methods {
+func get(n access.Need, h handlerFunc, query ...string) methods {
 	return methods{http.MethodGet: on(n, h, query...)}
 }
-func do(n need, h handlerFunc) methods   { return methods{http.MethodPost: on(n, h)} }
-func post(n need, h handlerFunc) methods { return methods{http.MethodPost: with(n, h)} }
+func do(n access.Need, h handlerFunc) methods   { return methods{http.MethodPost: on(n, h)} }
+func post(n access.Need, h handlerFunc) methods { return methods{http.MethodPost: with(n, h)} }
 
 // deleteQuery are the parameters of a delete, which has no body for them.
 var deleteQuery = []string{"token", "if_revision", "if_state"}
@@ -94,140 +96,140 @@ func (s *server) routes() []route {
 func (s *server) jobRoutes() []route {
 	return []route{
 		{path: "/v1/jobs", methods: methods{
-			http.MethodPost: with(toAdd, s.add), http.MethodGet: on(toRead, s.listJobs, append([]string{"topic"}, listQuery...)...),
-			http.MethodPatch: managed(with(toManage, s.updateFound, foundQuery...)), http.MethodDelete: managed(on(toManage, s.deleteFound, foundQuery...)),
+			http.MethodPost: with(access.NeedAdd, s.add), http.MethodGet: on(access.NeedRead, s.listJobs, append([]string{"topic"}, listQuery...)...),
+			http.MethodPatch: managed(with(access.NeedManage, s.updateFound, foundQuery...)), http.MethodDelete: managed(on(access.NeedManage, s.deleteFound, foundQuery...)),
 		}},
-		{path: "/v1/reserve", methods: post(toConsume, s.reserve)},
-		{path: "/v1/stream", methods: methods{http.MethodGet: on(toConsume, s.stream, streamQuery...), http.MethodPost: with(toConsume, s.stream, streamQuery...)}},
-		{path: "/v1/jobs/{id}/finish", methods: post(toConsume, s.finish)},
+		{path: "/v1/reserve", methods: post(access.NeedConsume, s.reserve)},
+		{path: "/v1/stream", methods: methods{http.MethodGet: on(access.NeedConsume, s.stream, streamQuery...), http.MethodPost: with(access.NeedConsume, s.stream, streamQuery...)}},
+		{path: "/v1/jobs/{id}/finish", methods: post(access.NeedConsume, s.finish)},
 		// "batch" and "kick" are also ids of jobs like any other.
 		{path: "/v1/jobs/{id:batch}", methods: methods{
-			http.MethodPost: with(toAdd, s.addBatch), http.MethodGet: on(toRead, s.getJob, "consistency"),
-			http.MethodPatch: with(toManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(toManage, s.deleteJob, deleteQuery...),
+			http.MethodPost: with(access.NeedAdd, s.addBatch), http.MethodGet: on(access.NeedRead, s.getJob, "consistency"),
+			http.MethodPatch: with(access.NeedManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(access.NeedManage, s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/jobs/{id:kick}", methods: methods{
-			http.MethodPost: managed(with(toManage, s.kickFound, foundQuery...)), http.MethodGet: on(toRead, s.getJob, "consistency"),
-			http.MethodPatch: with(toManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(toManage, s.deleteJob, deleteQuery...),
+			http.MethodPost: managed(with(access.NeedManage, s.kickFound, foundQuery...)), http.MethodGet: on(access.NeedRead, s.getJob, "consistency"),
+			http.MethodPatch: with(access.NeedManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(access.NeedManage, s.deleteJob, deleteQuery...),
 		}},
-		{path: "/v1/finish", methods: post(toConsume, s.changeMany(verbFinish))},
-		{path: "/", methods: post(toCommand, s.command)},
+		{path: "/v1/finish", methods: post(access.NeedConsume, s.changeMany(verbFinish))},
+		{path: "/", methods: post(access.NeedCommand, s.command)},
 
 		{path: "/v1/jobs/{id}", methods: methods{
-			http.MethodGet: on(toRead, s.getJob, "consistency"), http.MethodPatch: with(toManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(toManage, s.deleteJob, deleteQuery...),
+			http.MethodGet: on(access.NeedRead, s.getJob, "consistency"), http.MethodPatch: with(access.NeedManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(access.NeedManage, s.deleteJob, deleteQuery...),
 		}},
-		{path: "/v1/jobs/{id}/release", methods: post(toConsume, s.changeOne(verbRelease))},
-		{path: "/v1/jobs/{id}/touch", methods: post(toConsume, s.changeOne(verbTouch))},
-		{path: "/v1/jobs/{id}/bury", methods: post(toConsume, s.changeOne(verbBury))},
-		{path: "/v1/jobs/{id}/kick", methods: post(toManage, s.changeOne(verbKick))},
-		{path: "/v1/jobs/{id}/move", methods: post(toManage, s.changeOne(verbMove))},
-		{path: "/v1/jobs/{id}/history", methods: get(toRead, s.jobHistory, "consistency")},
-		{path: "/v1/jobs/{id}/explain", methods: get(toRead, s.explainJob, "consistency")},
-		{path: "/v1/release", methods: post(toConsume, s.changeMany(verbRelease))},
-		{path: "/v1/touch", methods: post(toConsume, s.changeMany(verbTouch))},
-		{path: "/v1/bury", methods: post(toConsume, s.changeMany(verbBury))},
-		{path: getManyPath, methods: methods{http.MethodPost: with(toRead, s.getMany, "body", "consistency")}},
-		{path: "/v1/kick", methods: post(toManage, s.changeMany(verbKick))},
-		{path: "/v1/delete", methods: post(toManage, s.changeMany(verbDelete))},
-		{path: "/v1/update", methods: post(toManage, s.updateMany)},
-		{path: "/v1/import", methods: managing(post(toManage, s.importJobs))},
+		{path: "/v1/jobs/{id}/release", methods: post(access.NeedConsume, s.changeOne(verbRelease))},
+		{path: "/v1/jobs/{id}/touch", methods: post(access.NeedConsume, s.changeOne(verbTouch))},
+		{path: "/v1/jobs/{id}/bury", methods: post(access.NeedConsume, s.changeOne(verbBury))},
+		{path: "/v1/jobs/{id}/kick", methods: post(access.NeedManage, s.changeOne(verbKick))},
+		{path: "/v1/jobs/{id}/move", methods: post(access.NeedManage, s.changeOne(verbMove))},
+		{path: "/v1/jobs/{id}/history", methods: get(access.NeedRead, s.jobHistory, "consistency")},
+		{path: "/v1/jobs/{id}/explain", methods: get(access.NeedRead, s.explainJob, "consistency")},
+		{path: "/v1/release", methods: post(access.NeedConsume, s.changeMany(verbRelease))},
+		{path: "/v1/touch", methods: post(access.NeedConsume, s.changeMany(verbTouch))},
+		{path: "/v1/bury", methods: post(access.NeedConsume, s.changeMany(verbBury))},
+		{path: getManyPath, methods: methods{http.MethodPost: with(access.NeedRead, s.getMany, "body", "consistency")}},
+		{path: "/v1/kick", methods: post(access.NeedManage, s.changeMany(verbKick))},
+		{path: "/v1/delete", methods: post(access.NeedManage, s.changeMany(verbDelete))},
+		{path: "/v1/update", methods: post(access.NeedManage, s.updateMany)},
+		{path: "/v1/import", methods: managing(post(access.NeedManage, s.importJobs))},
 	}
 }
 
 func (s *server) topicRoutes() []route {
 	return []route{
-		{path: "/v1/stats", methods: get(toRead, s.stats, "consistency")},
-		{path: "/v1/rates", methods: get(toReadAll, s.rates)},
-		{path: "/v1/forecast", methods: get(toReadAll, s.forecast, forecastQuery...)},
-		{path: "/v1/forecast/topics", methods: get(toRead, s.forecastTopics, "start", "step", "max", "consistency")},
-		{path: "/v1/dead", methods: get(toReadAll, s.dead, deadQuery...)},
-		{path: "/v1/dead/topics", methods: get(toRead, s.deadTopics, append([]string{"exact_reason"}, deadQuery...)...)},
-		{path: "/v1/dead/kick", methods: managing(post(toManageAll, s.kickDead))},
-		{path: "/v1/dead/purge", methods: managing(post(toManageAll, s.purgeDead))},
-		{path: "/v1/topics", methods: get(toRead, s.topics, "cursor", "after", "max", "consistency")},
-		{path: "/v1/topics/{topic}", methods: get(toRead, s.topic, "consistency")},
-		{path: "/v1/topics/{topic}/rates", methods: get(toRead, s.topicRates)},
-		{path: "/v1/topics/{topic}/forecast", methods: get(toRead, s.topicForecast, forecastQuery...)},
-		{path: "/v1/topics/{topic}/dead", methods: get(toRead, s.topicDead, deadQuery...)},
-		{path: "/v1/topics/{topic}/jobs", methods: get(toRead, s.listTopic, listQuery...)},
-		{path: "/v1/topics/{topic}/kick", methods: managing(post(toManage, s.kickTopic))},
-		{path: "/v1/topics/{topic}/release", methods: managing(post(toManage, s.releaseTopic))},
-		{path: "/v1/topics/{topic}/reschedule", methods: managing(post(toManage, s.rescheduleTopic))},
-		{path: "/v1/topics/{topic}/pause", methods: managing(post(toManage, s.pauseTopic))},
-		{path: "/v1/topics/{topic}/resume", methods: managing(do(toManage, s.resumeTopic))},
+		{path: "/v1/stats", methods: get(access.NeedRead, s.stats, "consistency")},
+		{path: "/v1/rates", methods: get(access.NeedReadAll, s.rates)},
+		{path: "/v1/forecast", methods: get(access.NeedReadAll, s.forecast, forecastQuery...)},
+		{path: "/v1/forecast/topics", methods: get(access.NeedRead, s.forecastTopics, "start", "step", "max", "consistency")},
+		{path: "/v1/dead", methods: get(access.NeedReadAll, s.dead, deadQuery...)},
+		{path: "/v1/dead/topics", methods: get(access.NeedRead, s.deadTopics, append([]string{"exact_reason"}, deadQuery...)...)},
+		{path: "/v1/dead/kick", methods: managing(post(access.NeedManageAll, s.kickDead))},
+		{path: "/v1/dead/purge", methods: managing(post(access.NeedManageAll, s.purgeDead))},
+		{path: "/v1/topics", methods: get(access.NeedRead, s.topics, "cursor", "after", "max", "consistency")},
+		{path: "/v1/topics/{topic}", methods: get(access.NeedRead, s.topic, "consistency")},
+		{path: "/v1/topics/{topic}/rates", methods: get(access.NeedRead, s.topicRates)},
+		{path: "/v1/topics/{topic}/forecast", methods: get(access.NeedRead, s.topicForecast, forecastQuery...)},
+		{path: "/v1/topics/{topic}/dead", methods: get(access.NeedRead, s.topicDead, deadQuery...)},
+		{path: "/v1/topics/{topic}/jobs", methods: get(access.NeedRead, s.listTopic, listQuery...)},
+		{path: "/v1/topics/{topic}/kick", methods: managing(post(access.NeedManage, s.kickTopic))},
+		{path: "/v1/topics/{topic}/release", methods: managing(post(access.NeedManage, s.releaseTopic))},
+		{path: "/v1/topics/{topic}/reschedule", methods: managing(post(access.NeedManage, s.rescheduleTopic))},
+		{path: "/v1/topics/{topic}/pause", methods: managing(post(access.NeedManage, s.pauseTopic))},
+		{path: "/v1/topics/{topic}/resume", methods: managing(do(access.NeedManage, s.resumeTopic))},
 		{path: "/v1/topics/{topic}/settings", methods: managing(methods{
-			http.MethodGet: on(toRead, s.getSettings, "consistency"), http.MethodPut: with(toManage, s.putSettings, "if_revision"),
-			http.MethodPatch: with(toManage, s.patchSettings, "if_revision"), http.MethodDelete: on(toManage, s.deleteSettings, "if_revision"),
+			http.MethodGet: on(access.NeedRead, s.getSettings, "consistency"), http.MethodPut: with(access.NeedManage, s.putSettings, "if_revision"),
+			http.MethodPatch: with(access.NeedManage, s.patchSettings, "if_revision"), http.MethodDelete: on(access.NeedManage, s.deleteSettings, "if_revision"),
 		})},
-		{path: "/v1/topic-settings", methods: get(toRead, s.topicSettings, "cursor", "after", "max", "consistency")},
-		{path: "/v1/topics/{topic}/purge", methods: managing(post(toManage, s.purge))},
-		{path: "/v1/topics/{topic}/move", methods: managing(post(toManage, s.moveTopic))},
+		{path: "/v1/topic-settings", methods: get(access.NeedRead, s.topicSettings, "cursor", "after", "max", "consistency")},
+		{path: "/v1/topics/{topic}/purge", methods: managing(post(access.NeedManage, s.purge))},
+		{path: "/v1/topics/{topic}/move", methods: managing(post(access.NeedManage, s.moveTopic))},
 	}
 }
 
 func (s *server) scheduleRoutes() []route {
 	return []route{
-		{path: "/v1/schedules", methods: get(toRead, s.schedules, "cursor", "after", "max", "consistency")},
-		{path: "/v1/schedules/preview", methods: post(toPreview, s.previewSpec)},
+		{path: "/v1/schedules", methods: get(access.NeedRead, s.schedules, "cursor", "after", "max", "consistency")},
+		{path: "/v1/schedules/preview", methods: post(access.NeedReadOrManage, s.previewSpec)},
 		{path: "/v1/schedules/{name}", methods: managing(methods{
-			http.MethodGet: on(toRead, s.getSchedule, "consistency"), http.MethodPut: with(toManage, s.putSchedule, "if_revision"), http.MethodDelete: on(toManage, s.deleteSchedule, "if_revision"),
+			http.MethodGet: on(access.NeedRead, s.getSchedule, "consistency"), http.MethodPut: with(access.NeedManage, s.putSchedule, "if_revision"), http.MethodDelete: on(access.NeedManage, s.deleteSchedule, "if_revision"),
 		})},
-		{path: "/v1/schedules/{name}/preview", methods: get(toRead, s.previewSchedule, "max", "count")},
-		{path: "/v1/schedules/{name}/runs", methods: get(toRead, s.scheduleRuns, "consistency")},
-		{path: "/v1/schedules/{name}/run", methods: managing(post(toManage, s.runSchedule))},
-		{path: "/v1/schedules/{name}/pause", methods: managing(do(toManage, s.pauseSchedule(true)))},
-		{path: "/v1/schedules/{name}/resume", methods: managing(do(toManage, s.pauseSchedule(false)))},
+		{path: "/v1/schedules/{name}/preview", methods: get(access.NeedRead, s.previewSchedule, "max", "count")},
+		{path: "/v1/schedules/{name}/runs", methods: get(access.NeedRead, s.scheduleRuns, "consistency")},
+		{path: "/v1/schedules/{name}/run", methods: managing(post(access.NeedManage, s.runSchedule))},
+		{path: "/v1/schedules/{name}/pause", methods: managing(do(access.NeedManage, s.pauseSchedule(true)))},
+		{path: "/v1/schedules/{name}/resume", methods: managing(do(access.NeedManage, s.pauseSchedule(false)))},
 	}
 }
 
 func (s *server) authRoutes() []route {
 	return []route{
-		{path: "/v1/whoami", methods: get(forCallers, s.whoami)},
-		{path: "/v1/tokens", methods: get(toAdmin, s.tokens, "cursor", "max", "consistency")},
+		{path: "/v1/whoami", methods: get(access.NeedCaller, s.whoami)},
+		{path: "/v1/tokens", methods: get(access.NeedAdmin, s.tokens, "cursor", "max", "consistency")},
 		{path: "/v1/tokens/{id}", methods: managing(methods{
-			http.MethodGet: on(toAdmin, s.getToken, "consistency"), http.MethodPut: with(toAdmin, s.putToken, "if_revision"), http.MethodDelete: on(toAdmin, s.deleteToken, "if_revision"),
+			http.MethodGet: on(access.NeedAdmin, s.getToken, "consistency"), http.MethodPut: with(access.NeedAdmin, s.putToken, "if_revision"), http.MethodDelete: on(access.NeedAdmin, s.deleteToken, "if_revision"),
 		})},
-		{path: "/v1/tokens/{id}/rotate", methods: managing(post(toAdmin, s.rotateToken))},
-		{path: "/v1/auth", methods: managing(methods{http.MethodGet: on(toObserve, s.getAuth, "consistency"), http.MethodPut: with(toAdmin, s.putAuth, "if_revision")})},
-		{path: "/v1/secrets", methods: get(toAdmin, s.secrets)},
-		{path: "/v1/secrets/rewrap", methods: managing(do(toAdmin, s.rewrapSecrets))},
-		{path: "/v1/auth/bootstrap", methods: managing(post(withProof, s.bootstrap))},
+		{path: "/v1/tokens/{id}/rotate", methods: managing(post(access.NeedAdmin, s.rotateToken))},
+		{path: "/v1/auth", methods: managing(methods{http.MethodGet: on(access.NeedObserve, s.getAuth, "consistency"), http.MethodPut: with(access.NeedAdmin, s.putAuth, "if_revision")})},
+		{path: "/v1/secrets", methods: get(access.NeedAdmin, s.secrets)},
+		{path: "/v1/secrets/rewrap", methods: managing(do(access.NeedAdmin, s.rewrapSecrets))},
+		{path: "/v1/auth/bootstrap", methods: managing(post(access.NeedProof, s.bootstrap))},
 	}
 }
 
 func (s *server) nodeRoutes() []route {
 	return []route{
-		{path: "/v1/cluster/members", methods: get(forCallers, s.members)},
-		{path: "/v1/cluster/members/{id}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeMember)})},
-		{path: "/v1/cluster/removed", methods: get(toObserve, s.removedNodes)},
-		{path: "/v1/cluster/removed/{id}", methods: managing(methods{http.MethodDelete: on(toOperate, s.admitNode)})},
-		{path: "/v1/cluster/admission", methods: managing(methods{http.MethodGet: on(toObserve, s.getAdmission, "consistency"), http.MethodPut: with(toOperate, s.putAdmission)})},
-		{path: "/v1/cluster/invitations", methods: managing(methods{http.MethodGet: on(toObserve, s.invitations, "consistency"), http.MethodPost: with(toOperate, s.invite)})},
-		{path: "/v1/cluster/invitations/{id}", methods: managing(methods{http.MethodDelete: on(toOperate, s.uninvite)})},
-		{path: "/v1/cluster/health", methods: get(toObserve, s.health)},
-		{path: "/v1/cluster/clock", methods: get(toObserve, s.clock)},
-		{path: "/v1/cluster/clock/reset", methods: managing(do(toOperate, s.resetClock))},
-		{path: "/v1/cluster/keyring", methods: get(toObserve, s.keyring)},
-		{path: "/v1/cluster/keyring/install", methods: managing(do(toOperate, s.installKey))},
-		{path: "/v1/cluster/keyring/{key}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeKey)})},
-		{path: "/v1/cluster/keyring/{key}/use", methods: managing(do(toOperate, s.useKey))},
-		{path: "/v1/cluster/backup", methods: methods{http.MethodGet: on(toOperate, s.backup, "rate", "consistency"), http.MethodPost: with(toOperate, s.backup, "rate", "consistency")}},
-		{path: "/v1/cluster/restore", methods: managing(methods{http.MethodPost: with(toRestore, s.restore, "from_now", "auth", "dry_run", "cluster")})},
-		{path: "/v1/cluster/log", methods: get(toOperate, s.clusterLog, "index", "term", "cluster")},
-		{path: "/v1/cluster/standby", methods: get(toObserve, s.standby)},
-		{path: "/v1/cluster/standby/promote", methods: managing(post(toOperate, s.promoteStandby))},
-		{path: "/v1/cluster/backups", methods: get(toSeeBackup, s.scheduledBackups)},
-		{path: "/v1/cluster/transfer-leadership", methods: managing(post(toOperate, s.transferLeadership))},
-		{path: "/v1/cluster/events", methods: get(toObserve, s.events, "from")},
-		{path: "/v1/cluster/node", methods: get(toObserve, s.about)},
-		{path: "/v1/cluster/node/log", methods: managing(methods{http.MethodGet: on(toReadLog, s.nodeLog), http.MethodPut: with(toSetLog, s.putLogLevel)})},
-		{path: "/v1/cluster/drain", methods: managing(methods{http.MethodPost: on(toDrain, s.drain(true)), http.MethodDelete: on(toDrain, s.drain(false))})},
-		{path: "/v1/cluster/verify", methods: do(toOperate, s.verify)},
-		{path: "/v1/cluster/join", methods: managing(post(toJoin, s.join))},
-		{path: "/v1/cluster/leave", methods: managing(do(toOperate, s.leave))},
+		{path: "/v1/cluster/members", methods: get(access.NeedCaller, s.members)},
+		{path: "/v1/cluster/members/{id}", methods: managing(methods{http.MethodDelete: on(access.NeedOperate, s.removeMember)})},
+		{path: "/v1/cluster/removed", methods: get(access.NeedObserve, s.removedNodes)},
+		{path: "/v1/cluster/removed/{id}", methods: managing(methods{http.MethodDelete: on(access.NeedOperate, s.admitNode)})},
+		{path: "/v1/cluster/admission", methods: managing(methods{http.MethodGet: on(access.NeedObserve, s.getAdmission, "consistency"), http.MethodPut: with(access.NeedOperate, s.putAdmission)})},
+		{path: "/v1/cluster/invitations", methods: managing(methods{http.MethodGet: on(access.NeedObserve, s.invitations, "consistency"), http.MethodPost: with(access.NeedOperate, s.invite)})},
+		{path: "/v1/cluster/invitations/{id}", methods: managing(methods{http.MethodDelete: on(access.NeedOperate, s.uninvite)})},
+		{path: "/v1/cluster/health", methods: get(access.NeedObserve, s.health)},
+		{path: "/v1/cluster/clock", methods: get(access.NeedObserve, s.clock)},
+		{path: "/v1/cluster/clock/reset", methods: managing(do(access.NeedOperate, s.resetClock))},
+		{path: "/v1/cluster/keyring", methods: get(access.NeedObserve, s.keyring)},
+		{path: "/v1/cluster/keyring/install", methods: managing(do(access.NeedOperate, s.installKey))},
+		{path: "/v1/cluster/keyring/{key}", methods: managing(methods{http.MethodDelete: on(access.NeedOperate, s.removeKey)})},
+		{path: "/v1/cluster/keyring/{key}/use", methods: managing(do(access.NeedOperate, s.useKey))},
+		{path: "/v1/cluster/backup", methods: methods{http.MethodGet: on(access.NeedOperate, s.backup, "rate", "consistency"), http.MethodPost: with(access.NeedOperate, s.backup, "rate", "consistency")}},
+		{path: "/v1/cluster/restore", methods: managing(methods{http.MethodPost: with(access.NeedRestore, s.restore, "from_now", "auth", "dry_run", "cluster")})},
+		{path: "/v1/cluster/log", methods: get(access.NeedOperate, s.clusterLog, "index", "term", "cluster")},
+		{path: "/v1/cluster/standby", methods: get(access.NeedObserve, s.standby)},
+		{path: "/v1/cluster/standby/promote", methods: managing(post(access.NeedOperate, s.promoteStandby))},
+		{path: "/v1/cluster/backups", methods: get(access.NeedOperateNode, s.scheduledBackups)},
+		{path: "/v1/cluster/transfer-leadership", methods: managing(post(access.NeedOperate, s.transferLeadership))},
+		{path: "/v1/cluster/events", methods: get(access.NeedObserve, s.events, "from")},
+		{path: "/v1/cluster/node", methods: get(access.NeedObserve, s.about)},
+		{path: "/v1/cluster/node/log", methods: managing(methods{http.MethodGet: on(access.NeedOperateEarly, s.nodeLog), http.MethodPut: with(access.NeedOperateEarly, s.putLogLevel)})},
+		{path: "/v1/cluster/drain", methods: managing(methods{http.MethodPost: on(access.NeedOperateNode, s.drain(true)), http.MethodDelete: on(access.NeedOperateNode, s.drain(false))})},
+		{path: "/v1/cluster/verify", methods: do(access.NeedOperate, s.verify)},
+		{path: "/v1/cluster/join", methods: managing(post(access.NeedOperateEarly, s.join))},
+		{path: "/v1/cluster/leave", methods: managing(do(access.NeedOperate, s.leave))},
 
-		{path: "/v1/openapi.json", methods: get(forCallers, s.openAPI)},
-		{path: "/livez", methods: get(open, s.livez)},
-		{path: "/readyz", methods: get(open, s.readyz)},
+		{path: "/v1/openapi.json", methods: get(access.NeedCaller, s.openAPI)},
+		{path: "/livez", methods: get(access.NeedNothing, s.livez)},
+		{path: "/readyz", methods: get(access.NeedNothing, s.readyz)},
 	}
 }
 

@@ -15,59 +15,59 @@ import (
 // via is the name of this protocol in the audit log.
 const via = "beanstalkd"
 
-// place says on which topics a command needs its verbs.
+// place is what a command needs its verbs on. With the zero value nobody may send it.
 type place int
 
 const (
-	onTopicOfJob place = iota // the state machine knows it; first, one of the verbs on some topic
-	onUsed                    // the tube that the connection uses
-	onNamed                   // the tube that the command names
-	onWatched                 // the tubes that the connection watches
-	onSome                    // one of the verbs on some topic, or on the cluster
+	nobody       place = iota
+	everybody          // no verbs: everybody may send it
+	onConnection       // no verbs: it is about the connection, for who may do anything at all
+	onTopicOfJob       // the state machine knows it; first, one of the verbs on some topic
+	onUsed             // the tube that the connection uses
+	onNamed            // the tube that the command names
+	onWatched          // the tubes that the connection watches
+	onSome             // one of the verbs on some topic, or on the cluster
 )
 
-// need is what a client must be allowed to do for a command. Each command has one: the zero
-// value, with which nobody could send the command, fails a test.
+// need is what a client must be allowed to do for a command.
 //
 // As over HTTP it is the first of three looks. Then access.Queue looks at the topics of an
 // operation, and at what a read shows. The state machine decides.
 type need struct {
-	open  bool // everybody may send it
-	own   bool // it is about the connection: who may do anything at all
-	verbs auth.Verbs
 	on    place
+	verbs auth.Verbs
 }
 
 var needs = [verbs]need{
-	unknown:      {open: true}, // and does nothing
-	authenticate: {open: true},
-	quit:         {open: true},
+	unknown:      {on: everybody}, // and does nothing
+	authenticate: {on: everybody},
+	quit:         {on: everybody},
 
-	use:              {own: true},
-	watch:            {own: true},
-	ignore:           {own: true},
-	listTubeUsed:     {own: true},
-	listTubesWatched: {own: true},
+	use:              {on: onConnection},
+	watch:            {on: onConnection},
+	ignore:           {on: onConnection},
+	listTubeUsed:     {on: onConnection},
+	listTubesWatched: {on: onConnection},
 
-	put:            {verbs: auth.Add, on: onUsed},
-	reserve:        {verbs: auth.Consume, on: onWatched},
-	reserveTimeout: {verbs: auth.Consume, on: onWatched},
-	reserveJob:     {verbs: auth.Consume, on: onTopicOfJob},
-	release:        {verbs: auth.Consume, on: onTopicOfJob},
-	bury:           {verbs: auth.Consume, on: onTopicOfJob},
-	touch:          {verbs: auth.Consume, on: onTopicOfJob},
-	deleteJob:      {verbs: auth.Consume | auth.Manage, on: onTopicOfJob}, // consume is enough for a job that the connection has reserved
-	peekJob:        {verbs: auth.Read, on: onTopicOfJob},
-	statsJob:       {verbs: auth.Read, on: onTopicOfJob},
-	peekReady:      {verbs: auth.Read, on: onUsed},
-	peekDelayed:    {verbs: auth.Read, on: onUsed},
-	peekBuried:     {verbs: auth.Read, on: onUsed},
-	statsTube:      {verbs: auth.Read, on: onNamed},
-	listTubes:      {verbs: auth.Read, on: onSome},                // it lists those that may be read
-	stats:          {verbs: auth.Read | auth.Observe, on: onSome}, // it counts those, and shows the process to who may observe
-	kick:           {verbs: auth.Manage, on: onUsed},
-	kickJob:        {verbs: auth.Manage, on: onTopicOfJob},
-	pauseTube:      {verbs: auth.Manage, on: onNamed},
+	put:            {onUsed, auth.Add},
+	reserve:        {onWatched, auth.Consume},
+	reserveTimeout: {onWatched, auth.Consume},
+	reserveJob:     {onTopicOfJob, auth.Consume},
+	release:        {onTopicOfJob, auth.Consume},
+	bury:           {onTopicOfJob, auth.Consume},
+	touch:          {onTopicOfJob, auth.Consume},
+	deleteJob:      {onTopicOfJob, auth.Consume | auth.Manage}, // consume is enough for a job that the connection has reserved
+	peekJob:        {onTopicOfJob, auth.Read},
+	statsJob:       {onTopicOfJob, auth.Read},
+	peekReady:      {onUsed, auth.Read},
+	peekDelayed:    {onUsed, auth.Read},
+	peekBuried:     {onUsed, auth.Read},
+	statsTube:      {onNamed, auth.Read},
+	listTubes:      {onSome, auth.Read},                // it lists those that may be read
+	stats:          {onSome, auth.Read | auth.Observe}, // it counts those, and shows the process to who may observe
+	kick:           {onUsed, auth.Manage},
+	kickJob:        {onTopicOfJob, auth.Manage},
+	pauseTube:      {onNamed, auth.Manage},
 }
 
 // begin makes the client the cause of what a command does.
@@ -102,7 +102,7 @@ func (c *conn) resource(cmd command) string {
 		return "topic " + c.used
 	case n.on == onNamed:
 		return "topic " + cmd.tube
-	case n.on == onTopicOfJob && n.verbs != 0:
+	case n.on == onTopicOfJob:
 		return "job " + strconv.FormatUint(cmd.id, 10)
 	}
 	return ""
@@ -112,12 +112,14 @@ func (c *conn) resource(cmd command) string {
 func (c *conn) check(cmd command) error {
 	s, n, a := c.who.state, &needs[cmd.verb], c.server.Access
 	switch {
-	case n.open || s.Mode() == modeOff:
+	case n.on == nobody:
+		return access.Unauthorized()
+	case n.on == everybody || s.Mode() == modeOff:
 		return nil
 	case c.isStranger():
 		a.Denied(c.ctx, auth.NoToken, n.verbs, "", false)
 		return access.Unauthorized()
-	case n.own:
+	case n.on == onConnection:
 		return nil
 	case s.Mode() != enforce && n.verbs&(auth.Add|auth.Consume|auth.Manage) != 0:
 		return nil // what would be denied of it is reported once, where its topics are known
@@ -137,7 +139,7 @@ func (c *conn) check(cmd command) error {
 // connection is never refused.
 func (c *conn) charge(cmd command) error {
 	n := &needs[cmd.verb]
-	if n.open || c.who.principal.IsAnonymous() {
+	if n.on == everybody || c.who.principal.IsAnonymous() {
 		return nil
 	}
 	held := false

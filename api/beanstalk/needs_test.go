@@ -16,9 +16,8 @@ func TestEveryCommandSaysWhoMaySendIt(t *testing.T) {
 	for v := range verbs {
 		n := needs[v]
 		require.True(t, known[v] || v == unknown, "command %d has no word", v)
-		require.NotZero(t, n, "%s needs nothing", names[v])
-		require.Equal(t, open[v], n.open, names[v])
-		require.Equal(t, n.open || n.own, n.verbs == 0, names[v])
-		require.False(t, n.open && n.own, names[v])
+		require.NotEqual(t, nobody, n.on, names[v])
+		require.Equal(t, open[v], n.on == everybody, names[v])
+		require.Equal(t, open[v] || n.on == onConnection, n.verbs == 0, names[v])
 	}
 }
