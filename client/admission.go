@@ -40,35 +40,35 @@ type Invited struct {
 }
 
 // Admission returns what a node needs to become a member: AdmissionOpen or AdmissionInvited.
-func (c *Client) Admission(ctx context.Context) (string, error) {
-	a, err := read[admission](ctx, c, admissionPath)
+func (c Cluster) Admission(ctx context.Context) (string, error) {
+	a, err := read[admission](ctx, c.client, admissionPath)
 	return a.Mode, err
 }
 
 // SetAdmission sets what a node needs to become a member.
-func (c *Client) SetAdmission(ctx context.Context, mode string) error {
-	_, err := ask[admission](ctx, c, request{method: http.MethodPut, path: admissionPath, in: admission{mode}, repeat: true})
+func (c Cluster) SetAdmission(ctx context.Context, mode string) error {
+	_, err := ask[admission](ctx, c.client, request{method: http.MethodPut, path: admissionPath, in: admission{mode}, repeat: true})
 	return err
 }
 
 // Invite makes an invitation, with which one node may become a member: the node, or any if that
 // is empty. It is valid for the time of lasts; 0: an hour. It is not repeated when its outcome is
 // unknown, because the text would be lost.
-func (c *Client) Invite(ctx context.Context, node string, lasts time.Duration) (Invited, error) {
+func (c Cluster) Invite(ctx context.Context, node string, lasts time.Duration) (Invited, error) {
 	in := struct {
 		Node      string  `json:"node,omitzero"`
 		ExpiresIn float64 `json:"expires_in,omitzero"`
 	}{node, lasts.Seconds()}
-	return ask[Invited](ctx, c, request{method: http.MethodPost, path: invitationsPath, in: in})
+	return ask[Invited](ctx, c.client, request{method: http.MethodPost, path: invitationsPath, in: in})
 }
 
 // Invitations lists the invitations by their ids.
-func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
-	list, err := read[invitationList](ctx, c, invitationsPath)
+func (c Cluster) Invitations(ctx context.Context) ([]Invitation, error) {
+	list, err := read[invitationList](ctx, c.client, invitationsPath)
 	return list.Invitations, err
 }
 
 // Uninvite revokes an invitation. A node that has used it stays a member.
-func (c *Client) Uninvite(ctx context.Context, id string) error {
-	return c.end(ctx, http.MethodDelete, invitationsPath+"/"+segment(id), nil, new(done))
+func (c Cluster) Uninvite(ctx context.Context, id string) error {
+	return c.client.end(ctx, http.MethodDelete, invitationsPath+"/"+segment(id), nil, new(done))
 }

@@ -27,11 +27,11 @@ type BackupOptions struct {
 // errBackupSilent ends a backup whose node sends nothing.
 var errBackupSilent = errors.New("it has fallen silent")
 
-// Backup opens a stream of a backup, which the caller must close. A backup is complete only if
+// Open opens a stream of a backup, which the caller must close. A backup is complete only if
 // it has its end, which package cluster/backup and the command tarry backup verify check. The
 // first of the client's addresses whose node can serve makes it; after its first byte there is no
 // retry. It blocks until the node begins.
-func (c *Client) Backup(ctx context.Context, o BackupOptions) (io.ReadCloser, error) {
+func (c Backups) Open(ctx context.Context, o BackupOptions) (io.ReadCloser, error) {
 	query := url.Values{}
 	if o.Rate != 0 {
 		query.Set("rate", strconv.FormatInt(o.Rate, 10))
@@ -43,8 +43,8 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (io.ReadCloser, er
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	c.meet(ctx)
-	body, _, err := c.openStream(ctx, c.nodes.asGiven(), path, o.Base)
+	c.client.meet(ctx)
+	body, _, err := c.client.openStream(ctx, c.client.nodes.asGiven(), path, o.Base)
 	return body, err
 }
 

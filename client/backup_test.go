@@ -39,7 +39,7 @@ func TestTheFirstAddressMakesTheBackup(t *testing.T) {
 		asked = nil
 		cl, err := New([]string{a, b, c})
 		require.NoError(t, err)
-		body, err := cl.Backup(t.Context(), BackupOptions{})
+		body, err := cl.Backups().Open(t.Context(), BackupOptions{})
 		require.NoError(t, err)
 		require.NoError(t, body.Close())
 		cl.Close()

@@ -51,7 +51,7 @@ func connect(t *testing.T, addrs ...string) *client.Client {
 	return c
 }
 
-func mustAdd(t *testing.T, c *client.Client, a client.Add) client.Added {
+func mustAdd(t *testing.T, c *client.Client, a client.NewJob) client.Added {
 	t.Helper()
 	added, err := c.Add(t.Context(), a)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func mustAdd(t *testing.T, c *client.Client, a client.Add) client.Added {
 
 func mustReserve(t *testing.T, c *client.Client, topics ...string) []client.Reserved {
 	t.Helper()
-	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: topics})
+	jobs, err := c.Reserve(t.Context(), client.ReserveOptions{Topics: topics})
 	require.NoError(t, err)
 	return jobs
 }
@@ -68,7 +68,7 @@ func mustReserve(t *testing.T, c *client.Client, topics ...string) []client.Rese
 func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
-	added := mustAdd(t, c, client.Add{ID: "a", Topic: "t", Body: client.Text("x"), Delay: time.Hour})
+	added := mustAdd(t, c, client.NewJob{ID: "a", Topic: "t", Body: client.Text("x"), Delay: time.Hour})
 	u := client.Update{Delay: new(time.Duration), Body: new(client.JSON([]byte(`{"n":1}`))), Condition: client.Condition{IfRevision: added.Revision}}
 	changed, err := c.Update(ctx, "a", u)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 	j, err := c.Get(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, []any{`{"n":1}`, changed.Revision}, []any{string(j.Value), j.Revision})
-	again := mustAdd(t, c, client.Add{ID: "a", Topic: "t", Body: client.Text("y"), IfExists: client.Replace, Condition: client.Condition{IfRevision: j.Revision}})
+	again := mustAdd(t, c, client.NewJob{ID: "a", Topic: "t", Body: client.Text("y"), IfExists: client.Replace, Condition: client.Condition{IfRevision: j.Revision}})
 	require.True(t, again.Replaced)
 	require.NoError(t, c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []string{"ready"}}))
 }
@@ -87,13 +87,13 @@ func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
-	mustAdd(t, c, client.Add{
+	mustAdd(t, c, client.NewJob{
 		ID: "a", Topic: "t", Body: client.Text("x"), Headers: map[string]string{"tenant": "7"},
 		Backoff: &client.Backoff{Base: client.Duration{Duration: time.Minute}, Jitter: 0.5},
 	})
 	jobs := mustReserve(t, c, "t")
 	require.Equal(t, map[string]string{"tenant": "7"}, jobs[0].Headers)
-	released, err := c.Release(ctx, jobs[0].Ref(), client.Release{Reason: "no route"})
+	released, err := c.Release(ctx, jobs[0].Ref(), client.ReleaseOptions{Reason: "no route"})
 	require.NoError(t, err)
 	require.Equal(t, "delayed", released.State)
 	j, err := c.Get(ctx, "a")
@@ -104,7 +104,7 @@ func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 	_, err = c.Kick(ctx, "a")
 	require.NoError(t, err)
 	jobs = mustReserve(t, c, "t")
-	released, err = c.Release(ctx, jobs[0].Ref(), client.Release{AtOnce: true})
+	released, err = c.Release(ctx, jobs[0].Ref(), client.ReleaseOptions{AtOnce: true})
 	require.NoError(t, err)
 	require.Equal(t, "ready", released.State)
 }
@@ -112,15 +112,15 @@ func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 func TestAFinishAndItsAddsAreOneStep(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
-	_, err := c.AddAll(ctx, []client.Add{{ID: "a", Topic: "t", Body: client.Text("1")}, {ID: "b", Topic: "t", Body: client.Text("2"), Delay: time.Hour}})
+	_, err := c.AddAll(ctx, []client.NewJob{{ID: "a", Topic: "t", Body: client.Text("1")}, {ID: "b", Topic: "t", Body: client.Text("2"), Delay: time.Hour}})
 	require.NoError(t, err)
-	_, err = c.AddAll(ctx, []client.Add{{ID: "c", Topic: "t", Body: client.Text("3")}, {ID: "b", Topic: "t", Body: client.Text("other")}})
+	_, err = c.AddAll(ctx, []client.NewJob{{ID: "c", Topic: "t", Body: client.Text("3")}, {ID: "b", Topic: "t", Body: client.Text("other")}})
 	require.Equal(t, client.CodeIDConflict, client.CodeOf(err))
 	_, err = c.Get(ctx, "c")
 	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "all or nothing")
 
 	jobs := mustReserve(t, c, "t")
-	next := []client.Add{{ID: "a", Topic: "t", Body: client.Text("again"), Delay: time.Hour}}
+	next := []client.NewJob{{ID: "a", Topic: "t", Body: client.Text("again"), Delay: time.Hour}}
 	added, err := c.FinishThen(ctx, jobs[0].Ref(), next)
 	require.NoError(t, err)
 	require.Equal(t, "delayed", added[0].State)
@@ -133,18 +133,18 @@ func TestAJobsLife(t *testing.T) {
 	c := connect(t, node(t, q, &apitest.Operator{}))
 	ctx := t.Context()
 
-	added := mustAdd(t, c, client.Add{
+	added := mustAdd(t, c, client.NewJob{
 		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
 		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
 	})
 	require.Equal(t, "ready", added.State)
-	again := mustAdd(t, c, client.Add{
+	again := mustAdd(t, c, client.NewJob{
 		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
 		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
 	})
 	require.True(t, again.Existing)
 
-	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"mail", "other"}, Max: 5, TTR: time.Hour})
+	jobs, err := c.Reserve(ctx, client.ReserveOptions{Topics: []string{"mail", "other"}, Max: 5, TTR: time.Hour})
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	require.Equal(t, "hello", string(jobs[0].Bytes()))
@@ -155,7 +155,7 @@ func TestAJobsLife(t *testing.T) {
 	touched, err := c.Touch(ctx, ref, 2*time.Hour)
 	require.NoError(t, err)
 	require.True(t, touched.ReservedUntil.After(jobs[0].ReservedUntil))
-	released, err := c.Release(ctx, ref, client.Release{Delay: time.Hour, Priority: new(uint32(7)), Reason: "later"})
+	released, err := c.Release(ctx, ref, client.ReleaseOptions{Delay: time.Hour, Priority: new(uint32(7)), Reason: "later"})
 	require.NoError(t, err)
 	require.Equal(t, "delayed", released.State)
 	_, err = c.Touch(ctx, ref, 0)
@@ -165,17 +165,17 @@ func TestAJobsLife(t *testing.T) {
 	require.Equal(t, "ready", kicked.State)
 
 	jobs = mustReserve(t, c, "mail")
-	buried, err := c.Bury(ctx, jobs[0].Ref(), client.Bury{Reason: "bad"})
+	buried, err := c.Bury(ctx, jobs[0].Ref(), client.BuryOptions{Reason: "bad"})
 	require.NoError(t, err)
 	require.Equal(t, "dead", buried.State)
-	swept, err := c.KickMany(ctx, "mail", client.KickMany{Sweep: client.Sweep{Max: 10}})
+	swept, err := c.Topics().Kick(ctx, "mail", client.KickOptions{Sweep: client.Sweep{Max: 10}})
 	require.NoError(t, err)
 	require.Equal(t, 1, swept.Count)
 
 	j, err := c.Get(ctx, added.ID)
 	require.NoError(t, err)
 	require.Equal(t, []any{added.ID, "ready", uint32(7), uint32(3)}, []any{j.ID, j.State, j.Priority, j.MaxAttempts})
-	topic, err := c.Topic(ctx, "mail")
+	topic, err := c.Topics().Get(ctx, "mail")
 	require.NoError(t, err)
 	require.Equal(t, uint64(1), topic.Ready)
 
@@ -197,7 +197,7 @@ func TestBodiesComeBackAsTheyWere(t *testing.T) {
 		"quoted value": client.JSON([]byte(`"a string"`)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			mustAdd(t, c, client.Add{Topic: name, Body: b})
+			mustAdd(t, c, client.NewJob{Topic: name, Body: b})
 			jobs := mustReserve(t, c, name)
 			require.Len(t, jobs, 1)
 			require.Equal(t, string(b.Bytes()), string(jobs[0].Bytes()))
@@ -208,7 +208,7 @@ func TestBodiesComeBackAsTheyWere(t *testing.T) {
 
 func TestBatchesAnswerEachItem(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
-	results, err := c.AddBatch(t.Context(), []client.Add{
+	results, err := c.AddBatch(t.Context(), []client.NewJob{
 		{Topic: "t", Body: client.Text("1")},
 		{Topic: "", Body: client.Text("2")},
 		{Topic: "t", ID: "three", Body: client.JSON([]byte("3")), DueAt: time.Now().Add(time.Hour)},
@@ -233,17 +233,17 @@ func TestBatchesAnswerEachItem(t *testing.T) {
 func TestTopicsComeInPages(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	for _, topic := range []string{"a", "b", "c&d"} {
-		mustAdd(t, c, client.Add{Topic: topic, Body: client.Text("")})
+		mustAdd(t, c, client.NewJob{Topic: topic, Body: client.Text("")})
 	}
-	page, next, err := c.Topics(t.Context(), "", 2)
+	page, next, err := c.Topics().List(t.Context(), "", 2)
 	require.NoError(t, err)
 	require.Len(t, page, 2)
-	page, next, err = c.Topics(t.Context(), next, 2)
+	page, next, err = c.Topics().List(t.Context(), next, 2)
 	require.NoError(t, err)
 	require.Equal(t, "c&d", page[0].Name)
 	require.Empty(t, next)
 	mustReserve(t, c, "a")
-	sum, err := c.Stats(t.Context())
+	sum, err := c.Topics().Stats(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, client.Stats{Topics: 3, Ready: 2, Reserved: 1}, sum)
 }
@@ -253,7 +253,7 @@ func TestCallsGoToTheNodeThatAnswers(t *testing.T) {
 	dead, live := deadAddr(t), node(t, q, &apitest.Operator{})
 	for range 4 { // New starts at a random node
 		c := connect(t, dead, live)
-		mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
+		mustAdd(t, c, client.NewJob{Topic: "t", Body: client.Text("x")})
 	}
 	require.Len(t, q.Ops(), 4)
 }
@@ -262,7 +262,7 @@ func TestNobodyAnswers(t *testing.T) {
 	a, b := deadAddr(t), deadAddr(t)
 	c, err := client.New([]string{a, b}, client.WithPatience(0))
 	require.NoError(t, err)
-	_, err = c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
+	_, err = c.Add(t.Context(), client.NewJob{Topic: "t", Body: client.Text("x")})
 	var e *client.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, "no node answered at "+a+", "+b+": connection refused", e.Message)
@@ -274,11 +274,11 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	unknown := job.Unknown("leadership was lost")
 	busy := &job.Error{Code: job.CodeOverloaded, Message: "busy", RetryAfter: time.Millisecond}
 	add := func(c *client.Client) error {
-		_, err := c.Add(context.Background(), client.Add{Topic: "t", Body: client.Text("x")})
+		_, err := c.Add(context.Background(), client.NewJob{Topic: "t", Body: client.Text("x")})
 		return err
 	}
 	release := func(c *client.Client) error {
-		_, err := c.Release(context.Background(), client.Ref{ID: "held"}, client.Release{})
+		_, err := c.Release(context.Background(), client.Ref{ID: "held"}, client.ReleaseOptions{})
 		return err
 	}
 	finish := func(c *client.Client) error { return c.Finish(context.Background(), client.Ref{ID: "held"}) }
@@ -306,7 +306,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 			}))
 			defer s.Close()
 			cl := connect(t, s.Listener.Addr().String())
-			mustAdd(t, cl, client.Add{ID: "held", Topic: "held", Body: client.Text("x")})
+			mustAdd(t, cl, client.NewJob{ID: "held", Topic: "held", Body: client.Text("x")})
 			mustReserve(t, cl, "held")
 			calls.Store(0)
 
@@ -339,14 +339,14 @@ func TestLostAnswers(t *testing.T) {
 	c := connect(t, s.Listener.Addr().String())
 
 	lose.Store(true)
-	added := mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
+	added := mustAdd(t, c, client.NewJob{Topic: "t", Body: client.Text("x")})
 	require.True(t, added.Existing, "the second attempt finds the job of the first")
 
 	jobs := mustReserve(t, c, "t")
 	lose.Store(true)
 	require.NoError(t, c.Finish(t.Context(), jobs[0].Ref()))
 
-	mustAdd(t, c, client.Add{ID: "second", Topic: "t", Body: client.Text("x")})
+	mustAdd(t, c, client.NewJob{ID: "second", Topic: "t", Body: client.Text("x")})
 	jobs = mustReserve(t, c, "t")
 	lose.Store(true)
 	errs, err := c.FinishBatch(t.Context(), []client.Ref{jobs[0].Ref()})
@@ -363,7 +363,7 @@ func TestAnUnknownOutcomeIsNotForgotten(t *testing.T) {
 	for range 1000 {
 		q.FailNext(job.NotApplied("no leader"))
 	}
-	_, err = c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
+	_, err = c.Add(t.Context(), client.NewJob{Topic: "t", Body: client.Text("x")})
 	var e *client.Error
 	require.ErrorAs(t, err, &e)
 	require.True(t, e.Unknown)
@@ -379,16 +379,16 @@ func TestReserveWaits(t *testing.T) {
 	}
 	got := make(chan answer, 1)
 	go func() {
-		jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+		jobs, err := c.Reserve(t.Context(), client.ReserveOptions{Topics: []string{"t"}, Wait: time.Minute})
 		got <- answer{jobs, err}
 	}()
 	require.Eventually(t, func() bool { return q.Waiting() == 1 }, time.Minute, time.Millisecond)
-	mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
+	mustAdd(t, c, client.NewJob{Topic: "t", Body: client.Text("x")})
 	a := <-got
 	require.NoError(t, a.err)
 	require.Len(t, a.jobs, 1)
 
-	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: 60 * time.Millisecond})
+	jobs, err := c.Reserve(t.Context(), client.ReserveOptions{Topics: []string{"t"}, Wait: 60 * time.Millisecond})
 	require.NoError(t, err)
 	require.Empty(t, jobs)
 }
@@ -399,7 +399,7 @@ func TestReserveIsGivenUpWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error, 1)
 	go func() {
-		_, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+		_, err := c.Reserve(ctx, client.ReserveOptions{Topics: []string{"t"}, Wait: time.Minute})
 		got <- err
 	}()
 	require.Eventually(t, func() bool { return q.Waiting() == 1 }, time.Minute, time.Millisecond)
@@ -424,7 +424,7 @@ func TestAWaitSurvivesANodeThatStops(t *testing.T) {
 		h.ServeHTTP(w, r)
 	}))
 	defer s.Close()
-	jobs, err := connect(t, s.Listener.Addr().String()).Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+	jobs, err := connect(t, s.Listener.Addr().String()).Reserve(t.Context(), client.ReserveOptions{Topics: []string{"t"}, Wait: time.Minute})
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 }
@@ -433,32 +433,32 @@ func TestOperators(t *testing.T) {
 	o := &apitest.Operator{}
 	c := connect(t, node(t, apitest.New(t), o))
 	ctx := t.Context()
-	members, err := c.Members(ctx)
+	members, err := c.Cluster().Members(ctx)
 	require.NoError(t, err)
 	require.Equal(t, client.Member{
 		ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true,
 		AppliedIndex: 41, Lag: 1, DiskFree: 900 << 20, DiskLow: true, Version: "v0.1.0", ClusterVersion: 1, MinClusterVersion: 1, MaxClusterVersion: 2, Admission: client.AdmissionOpen,
 	}, members[1])
-	health, err := c.Health(ctx)
+	health, err := c.Cluster().Health(ctx)
 	require.NoError(t, err)
 	require.False(t, health.Healthy)
 	require.Len(t, health.Reasons, 1)
-	v, err := c.Verify(ctx)
+	v, err := c.Cluster().Verify(ctx)
 	require.NoError(t, err)
 	require.Equal(t, client.NodeDigest{ID: "n3", Error: "no answer in time"}, v.Digests[2])
 
 	for _, id := range []string{"", "n2", "n1"} {
-		moved, err := c.TransferLeadership(ctx, id)
+		moved, err := c.Cluster().TransferLeadership(ctx, id)
 		require.NoError(t, err)
 		require.Equal(t, id != "n1", moved, "n1 leads")
 	}
-	require.NoError(t, c.RemoveMember(ctx, "n3"))
-	require.NoError(t, c.Join(ctx, []string{"host1:7302"}))
-	require.NoError(t, c.Leave(ctx))
+	require.NoError(t, c.Cluster().RemoveMember(ctx, "n3"))
+	require.NoError(t, c.Node().Join(ctx, []string{"host1:7302"}))
+	require.NoError(t, c.Node().Leave(ctx))
 	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join host1:7302", "leave"}, o.Calls())
 
 	o.Err = job.Errorf(job.CodeQuorumWouldFail, "2 of 3 voters would be left")
-	require.Equal(t, "quorum_would_fail", client.CodeOf(c.RemoveMember(ctx, "n2")))
+	require.Equal(t, "quorum_would_fail", client.CodeOf(c.Cluster().RemoveMember(ctx, "n2")))
 }
 
 func TestAddressesAreChecked(t *testing.T) {
@@ -516,9 +516,9 @@ func TestACallSaysWhatANodeAnswered(t *testing.T) {
 			require.NoError(t, err)
 			for range 3 { // it starts anywhere
 				for name, call := range map[string]func() error{
-					"add":     func() error { _, err := c.Add(t.Context(), client.Add{Topic: "t"}); return err },
-					"remove":  func() error { return c.RemoveMember(t.Context(), "n1") },
-					"members": func() error { _, err := c.Members(t.Context()); return err },
+					"add":     func() error { _, err := c.Add(t.Context(), client.NewJob{Topic: "t"}); return err },
+					"remove":  func() error { return c.Cluster().RemoveMember(t.Context(), "n1") },
+					"members": func() error { _, err := c.Cluster().Members(t.Context()); return err },
 				} {
 					said = nil
 					require.EqualError(t, call(), "there is no leader", name)

@@ -30,12 +30,12 @@ type NodeClock struct {
 }
 
 // Clocks asks all nodes for the time.
-func (c *Client) Clocks(ctx context.Context) (Clocks, error) {
-	return read[Clocks](ctx, c, "/v1/cluster/clock")
+func (c Cluster) Clocks(ctx context.Context) (Clocks, error) {
+	return read[Clocks](ctx, c.client, "/v1/cluster/clock")
 }
 
 // ResetClock sets the queue's clock back to the clock of the majority of the nodes. It fails
 // unless the queue's clock is ahead by more than MaxOffset.
-func (c *Client) ResetClock(ctx context.Context) error {
-	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/clock/reset"})
+func (c Cluster) ResetClock(ctx context.Context) error {
+	return c.client.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/clock/reset"})
 }

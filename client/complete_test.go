@@ -24,8 +24,8 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 
 	const nothing, noID = `{"success":true}`, `{"success":true,"results":[{"success":true}]}`
 	ref := client.Ref{ID: "a", Token: "0-1-1"}
-	adds := []client.Add{{ID: "a", Topic: "t", Body: client.Text("x")}}
-	found := client.Found{Filter: client.Filter{IDPrefix: "a"}}
+	adds := []client.NewJob{{ID: "a", Topic: "t", Body: client.Text("x")}}
+	found := client.Selection{Filter: client.Filter{IDPrefix: "a"}}
 	second := func(_ any, err error) error { return err }
 	third := func(_ any, _ string, err error) error { return err }
 	type row struct {
@@ -43,10 +43,10 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 		{noID, func(ctx context.Context) error { return second(c.FinishThen(ctx, ref, adds)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Update(ctx, "a", client.Update{})) }},
 		{nothing, func(ctx context.Context) error { return c.Delete(ctx, ref) }},
-		{nothing, func(ctx context.Context) error { return second(c.Reserve(ctx, client.Reserve{})) }},
-		{`{"success":true,"jobs":[{"id":"a"}]}`, func(ctx context.Context) error { return second(c.Reserve(ctx, client.Reserve{})) }},
+		{nothing, func(ctx context.Context) error { return second(c.Reserve(ctx, client.ReserveOptions{})) }},
+		{`{"success":true,"jobs":[{"id":"a"}]}`, func(ctx context.Context) error { return second(c.Reserve(ctx, client.ReserveOptions{})) }},
 		{`{"success":true,"jobs":[],"finished":[{}]}`, func(ctx context.Context) error {
-			_, _, err := c.FinishAndReserve(ctx, []client.Ref{ref}, client.Reserve{})
+			_, _, err := c.FinishAndReserve(ctx, []client.Ref{ref}, client.ReserveOptions{})
 			return err
 		}},
 		{nothing, func(ctx context.Context) error { return c.Finish(ctx, ref) }},
@@ -57,16 +57,16 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 			return second(c.UpdateBatch(ctx, []client.JobUpdate{{ID: "a"}}))
 		}},
 		{nothing, func(ctx context.Context) error { return second(c.Touch(ctx, ref, 0)) }},
-		{nothing, func(ctx context.Context) error { return second(c.DeleteFound(ctx, found)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Purge(ctx, "t", "dead", client.Sweep{})) }},
-		{nothing, func(ctx context.Context) error { return second(c.Pause(ctx, "t", 0)) }},
-		{nothing, func(ctx context.Context) error { return second(c.SetSettings(ctx, "t", client.Settings{}, 0)) }},
-		{nothing, func(ctx context.Context) error { return second(c.PutSchedule(ctx, "s", client.Schedule{}, 0)) }},
-		{nothing, func(ctx context.Context) error { return c.DeleteSchedule(ctx, "s", 0) }},
-		{nothing, func(ctx context.Context) error { return c.PauseSchedule(ctx, "s") }},
-		{nothing, func(ctx context.Context) error { return second(c.TransferLeadership(ctx, "")) }},
-		{`{}`, func(ctx context.Context) error { return c.RemoveMember(ctx, "n1") }},
-		{`{}`, func(ctx context.Context) error { return c.AdmitNode(ctx, "n1") }},
+		{nothing, func(ctx context.Context) error { return second(c.DeleteJobs(ctx, found)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().Purge(ctx, "t", "dead", client.Sweep{})) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().Pause(ctx, "t", 0)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().SetSettings(ctx, "t", client.Settings{}, 0)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Schedules().Put(ctx, "s", client.Schedule{}, 0)) }},
+		{nothing, func(ctx context.Context) error { return c.Schedules().Delete(ctx, "s", 0) }},
+		{nothing, func(ctx context.Context) error { return c.Schedules().Pause(ctx, "s") }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().TransferLeadership(ctx, "")) }},
+		{`{}`, func(ctx context.Context) error { return c.Cluster().RemoveMember(ctx, "n1") }},
+		{`{}`, func(ctx context.Context) error { return c.Cluster().Admit(ctx, "n1") }},
 	} {
 		reply = one.reply
 		err := one.call(t.Context())
@@ -79,27 +79,27 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 		{noID, func(ctx context.Context) error { return second(c.GetBatch(ctx, []string{"a"}, true)) }},
 		{nothing, func(ctx context.Context) error { return second(c.History(ctx, "a")) }},
 		{nothing, func(ctx context.Context) error { return second(c.Explain(ctx, "a")) }},
-		{nothing, func(ctx context.Context) error { return third(c.JobsPage(ctx, client.List{Topic: "t"}, "")) }},
-		{`{"success":true,"jobs":[{}]}`, func(ctx context.Context) error { return third(c.JobsPage(ctx, client.List{Topic: "t"}, "")) }},
-		{nothing, func(ctx context.Context) error { return third(c.Topics(ctx, "", 0)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Topic(ctx, "t")) }},
-		{nothing, func(ctx context.Context) error { return second(c.Stats(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Rates(ctx, "t")) }},
-		{nothing, func(ctx context.Context) error { return second(c.Settings(ctx, "t")) }},
-		{nothing, func(ctx context.Context) error { return third(c.AllSettings(ctx, "", 0)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Schedule(ctx, "s")) }},
-		{nothing, func(ctx context.Context) error { return third(c.Schedules(ctx, "", 0)) }},
-		{nothing, func(ctx context.Context) error { return second(c.ScheduleRuns(ctx, "s")) }},
-		{nothing, func(ctx context.Context) error { return second(c.Members(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.RemovedNodes(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Admission(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Invitations(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Health(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Clocks(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Verify(ctx)) }},
-		{nothing, func(ctx context.Context) error { return second(c.Forecast(ctx, "t", client.ForecastSteps{})) }},
+		{nothing, func(ctx context.Context) error { return third(c.JobsPage(ctx, client.ListOptions{Topic: "t"}, "")) }},
+		{`{"success":true,"jobs":[{}]}`, func(ctx context.Context) error { return third(c.JobsPage(ctx, client.ListOptions{Topic: "t"}, "")) }},
+		{nothing, func(ctx context.Context) error { return third(c.Topics().List(ctx, "", 0)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().Get(ctx, "t")) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().Stats(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().Rates(ctx, "t")) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().Settings(ctx, "t")) }},
+		{nothing, func(ctx context.Context) error { return third(c.Topics().AllSettings(ctx, "", 0)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Schedules().Get(ctx, "s")) }},
+		{nothing, func(ctx context.Context) error { return third(c.Schedules().List(ctx, "", 0)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Schedules().Runs(ctx, "s")) }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().Members(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().Removed(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().Admission(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().Invitations(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().Health(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().Clocks(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Cluster().Verify(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Topics().Forecast(ctx, "t", client.ForecastSteps{})) }},
 		{nothing, func(ctx context.Context) error {
-			return second(c.ForecastTopics(ctx, client.ForecastSteps{}, 0))
+			return second(c.Topics().ForecastTopics(ctx, client.ForecastSteps{}, 0))
 		}},
 	} {
 		reply = one.reply

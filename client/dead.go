@@ -52,7 +52,7 @@ type DeadTopic struct {
 
 // Dead returns the reasons that most dead jobs of a topic have, up to max of them (at most
 // 1000; 0 means 100). An empty topic means all topics together.
-func (c *Client) Dead(ctx context.Context, topic string, max int) (DeadReasons, error) {
+func (c Topics) Dead(ctx context.Context, topic string, max int) (DeadReasons, error) {
 	path := "/v1/dead"
 	if topic != "" {
 		path = "/v1/topics/" + segment(topic) + "/dead"
@@ -61,24 +61,24 @@ func (c *Client) Dead(ctx context.Context, topic string, max int) (DeadReasons, 
 	if max != 0 {
 		query.Set("max", strconv.Itoa(max))
 	}
-	return read[DeadReasons](ctx, c, withQuery(path, query))
+	return read[DeadReasons](ctx, c.client, withQuery(path, query))
 }
 
 // DeadTopics returns the topics that most dead jobs with a reason are in, up to max of them
 // (at most 1000; 0 means 100). The reason is that of a group of Dead; it may be empty.
-func (c *Client) DeadTopics(ctx context.Context, reason string, max int) (DeadTopics, error) {
+func (c Topics) DeadTopics(ctx context.Context, reason string, max int) (DeadTopics, error) {
 	query := url.Values{"exact_reason": {reason}}
 	if max != 0 {
 		query.Set("max", strconv.Itoa(max))
 	}
-	return read[DeadTopics](ctx, c, withQuery("/v1/dead/topics", query))
+	return read[DeadTopics](ctx, c.client, withQuery("/v1/dead/topics", query))
 }
 
 // KickDead makes the dead jobs of all topics ready that have a reason, which is that of a
-// group of Dead. Of k it takes all but the filter. For those of one topic use KickMany with
+// group of Dead. Of k it takes all but the filter. For those of one topic use Kick with
 // a filter that has ExactReason.
-func (c *Client) KickDead(ctx context.Context, reason string, k KickMany) (Swept, error) {
-	return c.sweepDead(ctx, "kick", struct {
+func (c Topics) KickDead(ctx context.Context, reason string, k KickOptions) (Swept, error) {
+	return c.client.sweepDead(ctx, "kick", struct {
 		wireDead
 		Rate    float64 `json:"rate,omitzero"`
 		ToTopic string  `json:"to_topic,omitzero"`
@@ -86,8 +86,8 @@ func (c *Client) KickDead(ctx context.Context, reason string, k KickMany) (Swept
 }
 
 // PurgeDead deletes up to max dead jobs of all topics that have a reason; 0 means all.
-func (c *Client) PurgeDead(ctx context.Context, reason string, max int) (Swept, error) {
-	return c.sweepDead(ctx, "purge", wireDead{reason, max, max == 0})
+func (c Topics) PurgeDead(ctx context.Context, reason string, max int) (Swept, error) {
+	return c.client.sweepDead(ctx, "purge", wireDead{reason, max, max == 0})
 }
 
 // wireDead selects dead jobs in JSON.

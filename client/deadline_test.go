@@ -46,7 +46,7 @@ func TestAReserveWaitsNoLongerThanItsContext(t *testing.T) {
 	c := connect(t, server.URL)
 	for limit, most := range map[time.Duration]float64{time.Hour: 60, 20 * time.Second: 19.5, time.Second: 0.75} {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+		jobs, err := c.Reserve(ctx, client.ReserveOptions{Topics: []string{"t"}, Wait: time.Minute})
 		cancel()
 		require.NoError(t, err)
 		require.Len(t, jobs, 1)
@@ -63,7 +63,7 @@ func TestAFurtherAttemptAsksForTheRestOfTheWait(t *testing.T) {
 	}}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	_, err := connect(t, server.URL).Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+	_, err := connect(t, server.URL).Reserve(t.Context(), client.ReserveOptions{Topics: []string{"t"}, Wait: time.Minute})
 	require.NoError(t, err)
 	require.Len(t, s.asked, 2)
 	require.LessOrEqual(t, s.asked[1], s.asked[0]-0.04, "there was a pause of 50 ms")
@@ -83,12 +83,12 @@ func TestTheContextThatEndsACallIsNamed(t *testing.T) {
 	}))
 	t.Cleanup(refusing.Close)
 	add := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+		_, err := c.Add(ctx, client.NewJob{ID: "a", Topic: "t", Body: client.Text("x")})
 		return err
 	}
 	get := func(ctx context.Context, c *client.Client) error { _, err := c.Get(ctx, "a"); return err }
 	release := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Release(ctx, client.Ref{ID: "a"}, client.Release{})
+		_, err := c.Release(ctx, client.Ref{ID: "a"}, client.ReleaseOptions{})
 		return err
 	}
 	for _, one := range []struct {

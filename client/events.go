@@ -27,16 +27,16 @@ type ClusterEvents struct {
 // Events lists what the client's node has seen happen to the cluster: the last 1000 events
 // since it started, or those from a number on. The client should have the address of only that
 // node.
-func (c *Client) Events(ctx context.Context, from uint64) (ClusterEvents, error) {
+func (c Node) Events(ctx context.Context, from uint64) (ClusterEvents, error) {
 	path := "/v1/cluster/events"
 	if from > 0 {
 		path += "?from=" + strconv.FormatUint(from, 10)
 	}
-	return ask[ClusterEvents](ctx, c, request{method: http.MethodGet, path: path, repeat: true, here: true})
+	return ask[ClusterEvents](ctx, c.client, request{method: http.MethodGet, path: path, repeat: true, here: true})
 }
 
-// Node describes the build and the settings of one node.
-type Node struct {
+// NodeInfo describes the build and the settings of one node.
+type NodeInfo struct {
 	ID                string        `json:"id"`
 	Release           string        `json:"release"`
 	Revision          string        `json:"revision"` // commit of the build
@@ -65,34 +65,34 @@ type NodeLog struct {
 	Lines []string `json:"lines"` // the oldest first, in the format of --log-format
 }
 
-// NodeLog returns the last lines of the log of the client's node, as they are in its memory: some
+// Log returns the last lines of the log of the client's node, as they are in its memory: some
 // hundred KiB, since its process began. The client should have the address of only that node.
-func (c *Client) NodeLog(ctx context.Context) (NodeLog, error) {
-	return ask[NodeLog](ctx, c, request{method: http.MethodGet, path: "/v1/cluster/node/log", repeat: true, here: true})
+func (c Node) Log(ctx context.Context) (NodeLog, error) {
+	return ask[NodeLog](ctx, c.client, request{method: http.MethodGet, path: "/v1/cluster/node/log", repeat: true, here: true})
 }
 
 // SetLogLevel sets the lowest level that the client's node logs: debug, info, warn or error, until
 // its next SIGHUP or restart. The client must have the address of only that node.
-func (c *Client) SetLogLevel(ctx context.Context, level string) error {
+func (c Node) SetLogLevel(ctx context.Context, level string) error {
 	in := struct {
 		Level string `json:"level"`
 	}{level}
-	return c.operate(ctx, request{method: http.MethodPut, path: "/v1/cluster/node/log", in: in, here: true, repeat: true})
+	return c.client.operate(ctx, request{method: http.MethodPut, path: "/v1/cluster/node/log", in: in, here: true, repeat: true})
 }
 
-// Node describes the client's node. The client should have the address of only that node.
-func (c *Client) Node(ctx context.Context) (Node, error) {
-	return ask[Node](ctx, c, request{method: http.MethodGet, path: "/v1/cluster/node", repeat: true, here: true})
+// Info describes the client's node. The client should have the address of only that node.
+func (c Node) Info(ctx context.Context) (NodeInfo, error) {
+	return ask[NodeInfo](ctx, c.client, request{method: http.MethodGet, path: "/v1/cluster/node", repeat: true, here: true})
 }
 
 // Drain drains the client's node: it is not ready, does not lead, and ends waiting reserves,
 // until Undrain or its restart. The client must have the address of only that node.
-func (c *Client) Drain(ctx context.Context) error {
-	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/drain", here: true, repeat: true})
+func (c Node) Drain(ctx context.Context) error {
+	return c.client.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/drain", here: true, repeat: true})
 }
 
 // Undrain ends a drain of the client's node, if there is one. The client must have the address
 // of only that node.
-func (c *Client) Undrain(ctx context.Context) error {
-	return c.operate(ctx, request{method: http.MethodDelete, path: "/v1/cluster/drain", here: true, repeat: true})
+func (c Node) Undrain(ctx context.Context) error {
+	return c.client.operate(ctx, request{method: http.MethodDelete, path: "/v1/cluster/drain", here: true, repeat: true})
 }

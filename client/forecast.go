@@ -29,7 +29,7 @@ type Forecast struct {
 }
 
 // Forecast returns the forecast of one topic; empty: of all topics together.
-func (c *Client) Forecast(ctx context.Context, topic string, s ForecastSteps) (Forecast, error) {
+func (c Topics) Forecast(ctx context.Context, topic string, s ForecastSteps) (Forecast, error) {
 	query := s.query()
 	if s.Steps != 0 {
 		query.Set("steps", strconv.Itoa(s.Steps))
@@ -38,7 +38,7 @@ func (c *Client) Forecast(ctx context.Context, topic string, s ForecastSteps) (F
 	if topic != "" {
 		path = "/v1/topics/" + segment(topic) + "/forecast"
 	}
-	return read[Forecast](ctx, c, withQuery(path, query))
+	return read[Forecast](ctx, c.client, withQuery(path, query))
 }
 
 // DueTopics are the topics of which most delayed jobs are due in one step of time.
@@ -57,12 +57,12 @@ type DueTopic struct {
 
 // ForecastTopics returns the topics of which most jobs are due in the first of the steps, up
 // to max of them (at most 1000; 0 means 10). The step is up to 31 days.
-func (c *Client) ForecastTopics(ctx context.Context, s ForecastSteps, max int) (DueTopics, error) {
+func (c Topics) ForecastTopics(ctx context.Context, s ForecastSteps, max int) (DueTopics, error) {
 	query := s.query()
 	if max != 0 {
 		query.Set("max", strconv.Itoa(max))
 	}
-	return read[DueTopics](ctx, c, withQuery("/v1/forecast/topics", query))
+	return read[DueTopics](ctx, c.client, withQuery("/v1/forecast/topics", query))
 }
 
 func (s ForecastSteps) query() url.Values {

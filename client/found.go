@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Found says which jobs something is done to: those that Jobs lists for the same topic,
+// Selection says which jobs something is done to: those that Jobs lists for the same topic,
 // state and filter, which has an IDPrefix or Headers that topics index (docs/headers.md).
-type Found struct {
+type Selection struct {
 	Topic string // empty: of all topics
 	State string // "delayed", "ready", "reserved" or "dead"; empty: any of the four
 	Filter
@@ -16,8 +16,8 @@ type Found struct {
 	Cursor string // ChangedFound.Next of the call before; empty: from the first job on
 }
 
-// ChangedFound is what became of it.
-type ChangedFound struct {
+// ChangedJobs is what became of it.
+type ChangedJobs struct {
 	Count int
 	// Skipped is how many jobs could not be changed, as a reserved one cannot be updated;
 	// Reason says why the first was skipped.
@@ -31,27 +31,27 @@ type ChangedFound struct {
 	Next string
 }
 
-// DeleteFound deletes the jobs that are found.
-func (c *Client) DeleteFound(ctx context.Context, f Found) (ChangedFound, error) {
+// DeleteJobs deletes the jobs that are found.
+func (c *Client) DeleteJobs(ctx context.Context, f Selection) (ChangedJobs, error) {
 	return c.changeFound(ctx, http.MethodDelete, "/v1/jobs", f, nil)
 }
 
-// UpdateFound changes the jobs that are found, as Update does with one. u has no condition.
-func (c *Client) UpdateFound(ctx context.Context, f Found, u Update) (ChangedFound, error) {
+// UpdateJobs changes the jobs that are found, as Update does with one. u has no condition.
+func (c *Client) UpdateJobs(ctx context.Context, f Selection, u Update) (ChangedJobs, error) {
 	return c.changeFound(ctx, http.MethodPatch, "/v1/jobs", f, u.wire(""))
 }
 
-// KickFound makes the dead and delayed jobs that are found ready, in another topic unless
+// KickJobs makes the dead and delayed jobs that are found ready, in another topic unless
 // toTopic is empty.
-func (c *Client) KickFound(ctx context.Context, f Found, toTopic string) (ChangedFound, error) {
+func (c *Client) KickJobs(ctx context.Context, f Selection, toTopic string) (ChangedJobs, error) {
 	in := struct {
 		ToTopic string `json:"to_topic,omitzero"`
 	}{toTopic}
 	return c.changeFound(ctx, http.MethodPost, "/v1/jobs/kick", f, in)
 }
 
-func (c *Client) changeFound(ctx context.Context, method, path string, f Found, in any) (ChangedFound, error) {
-	query := List{State: f.State, Filter: f.Filter, Page: f.Max}.query(f.Cursor)
+func (c *Client) changeFound(ctx context.Context, method, path string, f Selection, in any) (ChangedJobs, error) {
+	query := ListOptions{State: f.State, Filter: f.Filter, Page: f.Max}.query(f.Cursor)
 	if f.Topic != "" {
 		query.Set("topic", f.Topic)
 	}
@@ -60,5 +60,5 @@ func (c *Client) changeFound(ctx context.Context, method, path string, f Found, 
 	}
 	var out foundReply
 	_, err := c.call(ctx, request{method: method, path: path + "?" + query.Encode(), in: in, work: sweepTime}, &out)
-	return ChangedFound{out.count(), out.Skipped, out.Reason, out.Incomplete, out.More, out.Next}, err
+	return ChangedJobs{out.count(), out.Skipped, out.Reason, out.Incomplete, out.More, out.Next}, err
 }

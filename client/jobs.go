@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Add adds a job. If Add.ID was set, it may be called again with the same Add after an
+// Add adds a job. If its ID is set, it may be called again with the same job after an
 // unknown outcome: while the first job exists there will be only one.
-func (c *Client) Add(ctx context.Context, a Add) (Added, error) {
+func (c *Client) Add(ctx context.Context, a NewJob) (Added, error) {
 	return ask[Added](ctx, c, request{method: http.MethodPost, path: "/v1/jobs", in: a.wire(), repeat: true})
 }
 
@@ -20,8 +20,8 @@ func (c *Client) Add(ctx context.Context, a Add) (Added, error) {
 // error is that of the first request: no result is known. When a later request fails, its jobs
 // have its error, and those after it are not sent and have CodeNotApplied. So it is with the
 // other batches.
-func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) {
-	return inParts(jobs, func(part []Add) ([]AddResult, error) {
+func (c *Client) AddBatch(ctx context.Context, jobs []NewJob) ([]AddResult, error) {
+	return inParts(jobs, func(part []NewJob) ([]AddResult, error) {
 		in := struct {
 			Jobs []wireAdd `json:"jobs"`
 		}{wires(part)}
@@ -48,7 +48,7 @@ func (c *Client) askAdds(ctx context.Context, q request, n int) ([]AddResult, er
 
 // AddAll adds up to 1000 jobs atomically. An error means that none was added, unless its
 // outcome is unknown.
-func (c *Client) AddAll(ctx context.Context, jobs []Add) ([]Added, error) {
+func (c *Client) AddAll(ctx context.Context, jobs []NewJob) ([]Added, error) {
 	in := struct {
 		Jobs   []wireAdd `json:"jobs"`
 		Atomic bool      `json:"atomic"`
@@ -63,7 +63,7 @@ func (c *Client) AddAll(ctx context.Context, jobs []Add) ([]Added, error) {
 // FinishThen finishes a reserved job and adds jobs, atomically. One of them may have the id
 // of the finished job. It is not retried after an unknown outcome, because not_found would
 // not tell whether the jobs were added.
-func (c *Client) FinishThen(ctx context.Context, ref Ref, jobs []Add) ([]Added, error) {
+func (c *Client) FinishThen(ctx context.Context, ref Ref, jobs []NewJob) ([]Added, error) {
 	if ref.ID == "" {
 		return nil, errNoID
 	}
@@ -78,7 +78,7 @@ func (c *Client) FinishThen(ctx context.Context, ref Ref, jobs []Add) ([]Added, 
 	return out.all(len(jobs))
 }
 
-func wires(jobs []Add) []wireAdd {
+func wires(jobs []NewJob) []wireAdd {
 	made := make([]wireAdd, len(jobs))
 	for i, a := range jobs {
 		made[i] = a.wire()
@@ -86,7 +86,7 @@ func wires(jobs []Add) []wireAdd {
 	return made
 }
 
-// wireAdd is an Add in its JSON form.
+// wireAdd is a NewJob in its JSON form.
 type wireAdd struct {
 	Topic       string            `json:"topic"`
 	ID          string            `json:"id"`
@@ -104,7 +104,7 @@ type wireAdd struct {
 	Body
 }
 
-func (a Add) wire() wireAdd {
+func (a NewJob) wire() wireAdd {
 	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, IfExists: a.IfExists, Backoff: a.Backoff, Headers: a.Headers, PushURL: a.PushURL, Condition: a.Condition, Body: a.Body}
 	if w.ID == "" {
 		w.ID = rand.Text()
@@ -283,7 +283,7 @@ func (b *Backoff) isZero() bool {
 }
 
 // Release releases a reserved job.
-func (c *Client) Release(ctx context.Context, ref Ref, r Release) (Changed, error) {
+func (c *Client) Release(ctx context.Context, ref Ref, r ReleaseOptions) (Changed, error) {
 	delay := seconds(r.Delay)
 	if r.AtOnce {
 		delay = &Duration{}
@@ -305,7 +305,7 @@ func (c *Client) Touch(ctx context.Context, ref Ref, ttr time.Duration) (Changed
 }
 
 // Bury makes a reserved job dead. It stays until it is kicked or deleted.
-func (c *Client) Bury(ctx context.Context, ref Ref, b Bury) (Changed, error) {
+func (c *Client) Bury(ctx context.Context, ref Ref, b BuryOptions) (Changed, error) {
 	return c.change(ctx, ref, "bury", false, struct {
 		Token    string  `json:"token,omitzero"`
 		Priority *uint32 `json:"priority,omitzero"`
@@ -383,27 +383,27 @@ func (c *Client) History(ctx context.Context, id string) (*History, error) {
 	return find[History](ctx, c, reading(jobPath(id, "history")))
 }
 
-// Topics lists topics by name, starting after the given name (empty: from the first), up to
+// List lists topics by name, starting after the given name (empty: from the first), up to
 // max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
 // are no more.
-func (c *Client) Topics(ctx context.Context, after string, max int) (topics []Topic, next string, err error) {
+func (c Topics) List(ctx context.Context, after string, max int) (topics []Topic, next string, err error) {
 	var out topicPage
-	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/topics" + pageQuery(after, max), repeat: true}, &out)
+	_, err = c.client.call(ctx, request{method: http.MethodGet, path: "/v1/topics" + pageQuery(after, max), repeat: true}, &out)
 	return out.Topics, out.Next, err
 }
 
 // Stats returns the number of topics, and of all jobs by state.
-func (c *Client) Stats(ctx context.Context) (Stats, error) {
-	out, err := read[statsReply](ctx, c, "/v1/stats")
+func (c Topics) Stats(ctx context.Context) (Stats, error) {
+	out, err := read[statsReply](ctx, c.client, "/v1/stats")
 	if err == nil {
 		out.Stats.Topics = *out.Topics
 	}
 	return out.Stats, err
 }
 
-// Topic returns the counts of one topic; all zero: it has no jobs.
-func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
-	return read[Topic](ctx, c, "/v1/topics/"+segment(name))
+// Get returns the counts of one topic; all zero: it has no jobs.
+func (c Topics) Get(ctx context.Context, name string) (Topic, error) {
+	return read[Topic](ctx, c.client, "/v1/topics/"+segment(name))
 }
 
 func jobPath(id, verb string) string {

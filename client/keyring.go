@@ -26,25 +26,25 @@ type NodeKeys struct {
 }
 
 // Keyring lists the gossip keys of all nodes.
-func (c *Client) Keyring(ctx context.Context) (Keyring, error) {
-	return read[Keyring](ctx, c, keyringPath)
+func (c Keys) Keyring(ctx context.Context) (Keyring, error) {
+	return read[Keyring](ctx, c.client, keyringPath)
 }
 
-// InstallKey makes a new gossip key on all nodes, with which they decrypt from then on. A node
+// Install makes a new gossip key on all nodes, with which they decrypt from then on. A node
 // that is away fetches it when it is back.
-func (c *Client) InstallKey(ctx context.Context) (Keyring, error) {
-	return c.changeKeyring(ctx, http.MethodPost, "/install")
+func (c Keys) Install(ctx context.Context) (Keyring, error) {
+	return c.client.changeKeyring(ctx, http.MethodPost, "/install")
 }
 
-// UseKey makes all nodes encrypt gossip with a key that they have.
-func (c *Client) UseKey(ctx context.Context, fingerprint string) (Keyring, error) {
-	return c.changeKeyring(ctx, http.MethodPost, "/"+segment(fingerprint)+"/use")
+// Use makes all nodes encrypt gossip with a key that they have.
+func (c Keys) Use(ctx context.Context, fingerprint string) (Keyring, error) {
+	return c.client.changeKeyring(ctx, http.MethodPost, "/"+segment(fingerprint)+"/use")
 }
 
-// RemoveKey removes a gossip key from all nodes. It fails unless all of them reply and
+// Remove removes a gossip key from all nodes. It fails unless all of them reply and
 // encrypt with another one.
-func (c *Client) RemoveKey(ctx context.Context, fingerprint string) (Keyring, error) {
-	return c.changeKeyring(ctx, http.MethodDelete, "/"+segment(fingerprint))
+func (c Keys) Remove(ctx context.Context, fingerprint string) (Keyring, error) {
+	return c.client.changeKeyring(ctx, http.MethodDelete, "/"+segment(fingerprint))
 }
 
 func (c *Client) changeKeyring(ctx context.Context, method, path string) (Keyring, error) {

@@ -25,11 +25,11 @@ type Filter struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// List selects a listing: the jobs of Topic, in the order of the states delayed, ready,
+// ListOptions selects a listing: the jobs of Topic, in the order of the states delayed, ready,
 // reserved and dead, and in the server's order within each; or, with IDPrefix, jobs by id, of
 // one topic or (with an empty Topic) of all; or, with an empty Topic and Headers that topics
 // index, jobs of all topics by header (docs/headers.md).
-type List struct {
+type ListOptions struct {
 	Topic string
 	State string // one of the four, "finished" or "deleted"; empty: any of the four
 	Filter
@@ -45,7 +45,7 @@ var ErrIncomplete = errors.New("jobs may be missing: the index of a header is be
 // fails; then the last pair is a nil job and the error. Each page is a consistent state; the
 // pages together are not. ErrIncomplete comes last, too,
 // when all that were found have come.
-func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
+func (c *Client) Jobs(ctx context.Context, q ListOptions) iter.Seq2[*Job, error] {
 	return func(yield func(*Job, error) bool) {
 		var incomplete error
 		for cursor := ""; ; {
@@ -76,7 +76,7 @@ func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
 // JobsPage returns one page of a listing; cursor is empty for the first one. next is the
 // cursor of the next page; empty: there is none. A page may be short or empty and still have
 // a next one. With ErrIncomplete the page is valid, too.
-func (c *Client) JobsPage(ctx context.Context, q List, cursor string) (jobs []Job, next string, err error) {
+func (c *Client) JobsPage(ctx context.Context, q ListOptions, cursor string) (jobs []Job, next string, err error) {
 	path := "/v1/jobs"
 	if q.Topic != "" {
 		path = "/v1/topics/" + segment(q.Topic) + "/jobs"
@@ -96,7 +96,7 @@ func (c *Client) JobsPage(ctx context.Context, q List, cursor string) (jobs []Jo
 	return out.Jobs, out.Next, err
 }
 
-func (q List) query(cursor string) url.Values {
+func (q ListOptions) query(cursor string) url.Values {
 	query := url.Values{}
 	for name, v := range map[string]string{"state": q.State, "id_prefix": q.IDPrefix, "reason": q.Reason, "cursor": cursor} {
 		if v != "" {

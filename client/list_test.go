@@ -17,14 +17,14 @@ import (
 func bury(t *testing.T, c *client.Client, topic string, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		mustAdd(t, c, client.Add{ID: id, Topic: topic, Body: client.Text(id), Headers: map[string]string{"first": id[:1]}})
+		mustAdd(t, c, client.NewJob{ID: id, Topic: topic, Body: client.Text(id), Headers: map[string]string{"first": id[:1]}})
 		mustReserve(t, c, topic)
-		_, err := c.Bury(t.Context(), client.Ref{ID: id}, client.Bury{Reason: "no " + id})
+		_, err := c.Bury(t.Context(), client.Ref{ID: id}, client.BuryOptions{Reason: "no " + id})
 		require.NoError(t, err)
 	}
 }
 
-func ids(t *testing.T, c *client.Client, q client.List) (list []string) {
+func ids(t *testing.T, c *client.Client, q client.ListOptions) (list []string) {
 	t.Helper()
 	for j, err := range c.Jobs(t.Context(), q) {
 		require.NoError(t, err)
@@ -36,23 +36,23 @@ func ids(t *testing.T, c *client.Client, q client.List) (list []string) {
 func TestJobsAreListedOverPages(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	bury(t, c, "t/1", "a1", "b1", "a2", "a3")
-	mustAdd(t, c, client.Add{ID: "d", Topic: "t/1", Body: client.Text("x"), Delay: time.Hour})
+	mustAdd(t, c, client.NewJob{ID: "d", Topic: "t/1", Body: client.Text("x"), Delay: time.Hour})
 	soon := time.Now().Add(time.Minute)
 	for _, c2 := range []struct {
-		q    client.List
+		q    client.ListOptions
 		want []string
 	}{
-		{client.List{Topic: "t/1", Page: 2}, []string{"d", "a1", "b1", "a2", "a3"}},
-		{client.List{Topic: "t/1", State: "dead", Page: 1}, []string{"a1", "b1", "a2", "a3"}},
-		{client.List{Filter: client.Filter{IDPrefix: "a"}, Page: 1}, []string{"a1", "a2", "a3"}},
-		{client.List{Topic: "t/1", Filter: client.Filter{Reason: "no b"}}, []string{"b1"}},
-		{client.List{Topic: "t/1", Filter: client.Filter{Headers: map[string]string{"first": "b"}}}, []string{"b1"}},
-		{client.List{Topic: "t/1", Filter: client.Filter{DueFrom: soon}}, []string{"d"}},
-		{client.List{Topic: "t/1", State: "dead", Filter: client.Filter{DueTo: soon, DiedTo: soon, DiedFrom: soon.Add(-time.Hour)}}, []string{"a1", "b1", "a2", "a3"}},
+		{client.ListOptions{Topic: "t/1", Page: 2}, []string{"d", "a1", "b1", "a2", "a3"}},
+		{client.ListOptions{Topic: "t/1", State: "dead", Page: 1}, []string{"a1", "b1", "a2", "a3"}},
+		{client.ListOptions{Filter: client.Filter{IDPrefix: "a"}, Page: 1}, []string{"a1", "a2", "a3"}},
+		{client.ListOptions{Topic: "t/1", Filter: client.Filter{Reason: "no b"}}, []string{"b1"}},
+		{client.ListOptions{Topic: "t/1", Filter: client.Filter{Headers: map[string]string{"first": "b"}}}, []string{"b1"}},
+		{client.ListOptions{Topic: "t/1", Filter: client.Filter{DueFrom: soon}}, []string{"d"}},
+		{client.ListOptions{Topic: "t/1", State: "dead", Filter: client.Filter{DueTo: soon, DiedTo: soon, DiedFrom: soon.Add(-time.Hour)}}, []string{"a1", "b1", "a2", "a3"}},
 	} {
 		require.Equal(t, c2.want, ids(t, c, c2.q), "%+v", c2.q)
 	}
-	for j, err := range c.Jobs(t.Context(), client.List{Topic: "t/1", State: "dead", Bodies: true, Page: 1}) {
+	for j, err := range c.Jobs(t.Context(), client.ListOptions{Topic: "t/1", State: "dead", Bodies: true, Page: 1}) {
 		require.NoError(t, err)
 		require.Equal(t, "a1", string(j.Bytes()))
 		break // and no further page is asked for
@@ -61,11 +61,11 @@ func TestJobsAreListedOverPages(t *testing.T) {
 
 func TestAListingEndsWithItsError(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
-	for range c.Jobs(t.Context(), client.List{Topic: "t"}) {
+	for range c.Jobs(t.Context(), client.ListOptions{Topic: "t"}) {
 		require.Fail(t, "there is none")
 	}
 	var got []error
-	for j, err := range c.Jobs(t.Context(), client.List{Topic: "t", State: "gone"}) {
+	for j, err := range c.Jobs(t.Context(), client.ListOptions{Topic: "t", State: "gone"}) {
 		require.Nil(t, j)
 		got = append(got, err)
 	}
@@ -73,7 +73,7 @@ func TestAListingEndsWithItsError(t *testing.T) {
 	require.ErrorContains(t, got[0], `state is "gone"`)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, err := range c.Jobs(ctx, client.List{Topic: "t"}) {
+	for _, err := range c.Jobs(ctx, client.ListOptions{Topic: "t"}) {
 		require.Error(t, err)
 	}
 }
@@ -87,36 +87,36 @@ func TestManyJobsAtOnce(t *testing.T) {
 		want client.Swept
 	}{
 		{func() (client.Swept, error) {
-			return c.KickMany(ctx, "t", client.KickMany{Sweep: client.Sweep{Max: 1, Filter: client.Filter{IDPrefix: "a"}}, ToTopic: "u"})
+			return c.Topics().Kick(ctx, "t", client.KickOptions{Sweep: client.Sweep{Max: 1, Filter: client.Filter{IDPrefix: "a"}}, ToTopic: "u"})
 		}, client.Swept{Count: 1, More: true}},
 		{func() (client.Swept, error) {
-			return c.KickMany(ctx, "t", client.KickMany{Sweep: client.Sweep{Filter: client.Filter{Reason: "b1"}}, Rate: 0.5})
+			return c.Topics().Kick(ctx, "t", client.KickOptions{Sweep: client.Sweep{Filter: client.Filter{Reason: "b1"}}, Rate: 0.5})
 		}, client.Swept{Count: 1}},
-		{func() (client.Swept, error) { return c.Purge(ctx, "t", "dead", client.Sweep{Max: 1}) }, client.Swept{Count: 1, More: true}},
-		{func() (client.Swept, error) { return c.MoveTopic(ctx, "t", "u", "dead") }, client.Swept{Count: 1}},
-		{func() (client.Swept, error) { return c.MoveTopic(ctx, "u", "v") }, client.Swept{Count: 2}},
+		{func() (client.Swept, error) { return c.Topics().Purge(ctx, "t", "dead", client.Sweep{Max: 1}) }, client.Swept{Count: 1, More: true}},
+		{func() (client.Swept, error) { return c.Topics().MoveAll(ctx, "t", "u", "dead") }, client.Swept{Count: 1}},
+		{func() (client.Swept, error) { return c.Topics().MoveAll(ctx, "u", "v") }, client.Swept{Count: 2}},
 	} {
 		got, err := step.do()
 		require.NoError(t, err, "step %d", i)
 		require.Equal(t, step.want, got, "step %d", i)
 	}
-	require.Equal(t, []string{"a1", "a3"}, ids(t, c, client.List{Topic: "v"}))
+	require.Equal(t, []string{"a1", "a3"}, ids(t, c, client.ListOptions{Topic: "v"}))
 	changed, err := c.KickTo(ctx, "a3", "w")
 	require.NoError(t, err)
 	require.Equal(t, "ready", changed.State)
-	_, err = c.Reserve(ctx, client.Reserve{Topics: []string{"w"}, Consumer: "worker-1"})
+	_, err = c.Reserve(ctx, client.ReserveOptions{Topics: []string{"w"}, Consumer: "worker-1"})
 	require.NoError(t, err)
 	for consumer, want := range map[string]int{"worker-2": 0, "worker-1": 1} {
-		released, err := c.ReleaseMany(ctx, "w", consumer, "it is down", client.Sweep{})
+		released, err := c.Topics().Release(ctx, "w", consumer, "it is down", client.Sweep{})
 		require.NoError(t, err)
 		require.Equal(t, client.Swept{Count: want}, released, consumer)
 	}
 	changed, err = c.Move(ctx, client.Ref{ID: "a3"}, "v")
 	require.NoError(t, err)
 	require.Equal(t, "ready", changed.State)
-	_, err = c.Purge(ctx, "v", "reserved", client.Sweep{})
+	_, err = c.Topics().Purge(ctx, "v", "reserved", client.Sweep{})
 	require.ErrorContains(t, err, "dead, delayed or ready")
-	require.Empty(t, ids(t, c, client.List{Topic: "w"}))
+	require.Empty(t, ids(t, c, client.ListOptions{Topic: "w"}))
 }
 
 func TestJobsByIDAreAskedForUntilAllHaveCome(t *testing.T) {
@@ -125,7 +125,7 @@ func TestJobsByIDAreAskedForUntilAllHaveCome(t *testing.T) {
 	var ids []string
 	for i := range 6 {
 		ids = append(ids, strconv.Itoa(i))
-		mustAdd(t, c, client.Add{ID: ids[i], Topic: "t", Body: client.Text(large)})
+		mustAdd(t, c, client.NewJob{ID: ids[i], Topic: "t", Body: client.Text(large)})
 	}
 	ids = append(ids, "nobody", "0")
 	got, err := c.GetBatch(t.Context(), ids, true)
@@ -151,18 +151,18 @@ func TestJobsThatMatchAreMoved(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
 	bury(t, c, "t", "a1", "b1", "a2", "a3")
-	many := client.MoveMany{Sweep: client.Sweep{Max: 2, Filter: client.Filter{IDPrefix: "a"}}, To: "u", States: []string{"dead"}}
-	first, err := c.MoveMany(ctx, "t", many)
+	many := client.MoveOptions{Sweep: client.Sweep{Max: 2, Filter: client.Filter{IDPrefix: "a"}}, To: "u", States: []string{"dead"}}
+	first, err := c.Topics().Move(ctx, "t", many)
 	require.NoError(t, err)
 	require.Equal(t, client.Moved{Count: 2, More: true, Next: first.Next}, first)
 	many.Cursor = first.Next
-	second, err := c.MoveMany(ctx, "t", many)
+	second, err := c.Topics().Move(ctx, "t", many)
 	require.NoError(t, err)
 	require.Equal(t, client.Moved{Count: 1}, second)
-	require.Equal(t, []string{"a1", "a2", "a3"}, ids(t, c, client.List{Topic: "u"}))
-	all, err := c.MoveMany(ctx, "u", client.MoveMany{To: "t"})
+	require.Equal(t, []string{"a1", "a2", "a3"}, ids(t, c, client.ListOptions{Topic: "u"}))
+	all, err := c.Topics().Move(ctx, "u", client.MoveOptions{To: "t"})
 	require.NoError(t, err)
 	require.Equal(t, client.Moved{Count: 3}, all, "without a filter")
-	_, err = c.MoveMany(ctx, "t", client.MoveMany{To: "t"})
+	_, err = c.Topics().Move(ctx, "t", client.MoveOptions{To: "t"})
 	require.ErrorContains(t, err, "the topic itself")
 }

@@ -47,32 +47,32 @@ type NamespacePut struct {
 	Existing bool   `json:"existing"` // it was the same before
 }
 
-// PutNamespace makes or replaces a namespace, if the present one has the revision (0: there is
+// Put makes or replaces a namespace, if the present one has the revision (0: there is
 // none; AnyRevision).
-func (c *Client) PutNamespace(ctx context.Context, name string, n NamespaceSpec, revision uint64) (NamespacePut, error) {
+func (c Namespaces) Put(ctx context.Context, name string, n NamespaceSpec, revision uint64) (NamespacePut, error) {
 	path := namespacePath(name)
 	if revision != AnyRevision {
 		path += "?if_revision=" + strconv.FormatUint(revision, 10)
 	}
 	// One that was put already is no other, whatever its revision.
-	return ask[NamespacePut](ctx, c, request{method: http.MethodPut, path: path, in: n, repeat: true})
+	return ask[NamespacePut](ctx, c.client, request{method: http.MethodPut, path: path, in: n, repeat: true})
 }
 
-// DeleteNamespace removes a namespace. Its topics and jobs stay.
-func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
-	return c.end(ctx, http.MethodDelete, namespacePath(name), nil, new(done))
+// Delete removes a namespace. Its topics and jobs stay.
+func (c Namespaces) Delete(ctx context.Context, name string) error {
+	return c.client.end(ctx, http.MethodDelete, namespacePath(name), nil, new(done))
 }
 
-// Namespace returns a namespace and what it holds.
-func (c *Client) Namespace(ctx context.Context, name string) (*Namespace, error) {
-	return find[Namespace](ctx, c, reading(namespacePath(name)))
+// Get returns a namespace and what it holds.
+func (c Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
+	return find[Namespace](ctx, c.client, reading(namespacePath(name)))
 }
 
-// Namespaces lists all namespaces by their names.
-func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
+// List lists all namespaces by their names.
+func (c Namespaces) List(ctx context.Context) ([]Namespace, error) {
 	out, err := read[struct {
 		Namespaces []Namespace `json:"namespaces"`
-	}](ctx, c, "/v1/namespaces")
+	}](ctx, c.client, "/v1/namespaces")
 	return out.Namespaces, err
 }
 

@@ -22,9 +22,9 @@ type Rates struct {
 }
 
 // Rates returns the rates of one topic; empty: of all topics together.
-func (c *Client) Rates(ctx context.Context, topic string) (Rates, error) {
+func (c Topics) Rates(ctx context.Context, topic string) (Rates, error) {
 	if topic == "" {
-		return read[Rates](ctx, c, "/v1/rates")
+		return read[Rates](ctx, c.client, "/v1/rates")
 	}
-	return read[Rates](ctx, c, "/v1/topics/"+segment(topic)+"/rates")
+	return read[Rates](ctx, c.client, "/v1/topics/"+segment(topic)+"/rates")
 }

@@ -12,14 +12,14 @@ import (
 
 func TestRatesOfATopicAndOfAll(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
-	none, err := c.Rates(t.Context(), "mail")
+	none, err := c.Topics().Rates(t.Context(), "mail")
 	require.NoError(t, err)
 	require.Empty(t, none.Added)
-	mustAdd(t, c, client.Add{Topic: "mail", Body: client.Text("x")})
-	mustAdd(t, c, client.Add{Topic: "work", Body: client.Text("x")})
+	mustAdd(t, c, client.NewJob{Topic: "mail", Body: client.Text("x")})
+	mustAdd(t, c, client.NewJob{Topic: "work", Body: client.Text("x")})
 	mustReserve(t, c, "mail")
 	sum := func(topic string) (added, delivered uint64) {
-		r, err := c.Rates(t.Context(), topic)
+		r, err := c.Topics().Rates(t.Context(), topic)
 		require.NoError(t, err)
 		require.Equal(t, 10*time.Second, r.Step.Duration)
 		require.False(t, r.Start.IsZero())

@@ -34,7 +34,7 @@ func TestAReplyThatDoesNotSayWhatWasDoneIsUnknown(t *testing.T) {
 	ref := client.Ref{ID: "a", Token: "0-1-1"}
 	calls := map[string]func(context.Context, *client.Client) error{
 		"add": func(ctx context.Context, c *client.Client) error {
-			_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t"})
+			_, err := c.Add(ctx, client.NewJob{ID: "a", Topic: "t"})
 			return err
 		},
 		"update": func(ctx context.Context, c *client.Client) error {
@@ -42,17 +42,20 @@ func TestAReplyThatDoesNotSayWhatWasDoneIsUnknown(t *testing.T) {
 			return err
 		},
 		"release": func(ctx context.Context, c *client.Client) error {
-			_, err := c.Release(ctx, ref, client.Release{})
+			_, err := c.Release(ctx, ref, client.ReleaseOptions{})
 			return err
 		},
 		"touch": func(ctx context.Context, c *client.Client) error { _, err := c.Touch(ctx, ref, 0); return err },
 		"reserve": func(ctx context.Context, c *client.Client) error {
-			_, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
+			_, err := c.Reserve(ctx, client.ReserveOptions{Topics: []string{"t"}})
 			return err
 		},
-		"run": func(ctx context.Context, c *client.Client) error { _, err := c.RunSchedule(ctx, "s", "k"); return err },
+		"run": func(ctx context.Context, c *client.Client) error {
+			_, err := c.Schedules().Run(ctx, "s", "k")
+			return err
+		},
 		"add batch": func(ctx context.Context, c *client.Client) error {
-			list, err := c.AddBatch(ctx, []client.Add{{Topic: "t"}})
+			list, err := c.AddBatch(ctx, []client.NewJob{{Topic: "t"}})
 			if err == nil {
 				err = list[0].Err
 			}
@@ -60,7 +63,7 @@ func TestAReplyThatDoesNotSayWhatWasDoneIsUnknown(t *testing.T) {
 		},
 		"finish": func(ctx context.Context, c *client.Client) error { return c.Finish(ctx, ref) },
 		"delete": func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, ref) },
-		"leave":  func(ctx context.Context, c *client.Client) error { return c.Leave(ctx) },
+		"leave":  func(ctx context.Context, c *client.Client) error { return c.Node().Leave(ctx) },
 	}
 	replies := map[string]string{
 		"success alone": `{"success":true}`, "an empty item": `{"success":true,"results":[{"success":true}]}`,
@@ -97,7 +100,7 @@ func TestALongReplyIsCutOff(t *testing.T) {
 					sent.Add(int64(len(reply.rest)))
 				}
 			})
-			_, _, err := c.Topics(t.Context(), "", 0)
+			_, _, err := c.Topics().List(t.Context(), "", 0)
 			require.ErrorContains(t, err, reply.says)
 			require.Less(t, sent.Load(), int64(24<<20))
 		})
@@ -108,7 +111,7 @@ func TestALongReplyIsCutOff(t *testing.T) {
 		for err := error(nil); err == nil; _, err = w.Write(make([]byte, 1<<20)) {
 		}
 	})
-	_, err := c.Add(t.Context(), client.Add{Topic: "t"})
+	_, err := c.Add(t.Context(), client.NewJob{Topic: "t"})
 	require.ErrorContains(t, err, "502")
 }
 
@@ -123,19 +126,19 @@ func TestTheLongestRepliesAreRead(t *testing.T) {
 	defer c.Close()
 	body := client.Text(strings.Repeat("\x01", job.HardMaxBodyBytes))
 	for range 4 {
-		mustAdd(t, c, client.Add{Topic: "t", Body: body})
+		mustAdd(t, c, client.NewJob{Topic: "t", Body: body})
 	}
-	jobs, _, err := c.JobsPage(t.Context(), client.List{Topic: "t", Bodies: true}, "")
+	jobs, _, err := c.JobsPage(t.Context(), client.ListOptions{Topic: "t", Bodies: true}, "")
 	require.NoError(t, err)
 	j, err := c.Get(t.Context(), jobs[0].ID)
 	require.NoError(t, err)
 	require.Len(t, j.Bytes(), job.HardMaxBodyBytes)
-	one, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})
+	one, err := c.Reserve(t.Context(), client.ReserveOptions{Topics: []string{"t"}})
 	require.NoError(t, err)
 	require.Len(t, one, 1)
-	_, err = c.Release(t.Context(), one[0].Ref(), client.Release{})
+	_, err = c.Release(t.Context(), one[0].Ref(), client.ReleaseOptions{})
 	require.NoError(t, err)
-	all, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Max: 10})
+	all, err := c.Reserve(t.Context(), client.ReserveOptions{Topics: []string{"t"}, Max: 10})
 	require.NoError(t, err)
 	require.Len(t, all, 4)
 }
@@ -153,7 +156,7 @@ func TestAnAttemptStartsWithAnEmptyReply(t *testing.T) {
 	}))
 	defer s.Close()
 	c := connect(t, s.Listener.Addr().String())
-	topics, next, err := c.Topics(t.Context(), "", 0)
+	topics, next, err := c.Topics().List(t.Context(), "", 0)
 	require.NoError(t, err)
 	require.Empty(t, topics)
 	require.Empty(t, next)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Reschedule asks for other due times of the delayed jobs of a topic that are due from
+// RescheduleOptions asks for other due times of the delayed jobs of a topic that are due from
 // Filter.DueFrom to Filter.DueTo. Exactly one of Spread and Postpone is set.
-type Reschedule struct {
+type RescheduleOptions struct {
 	Sweep
 	// Spread spreads the jobs evenly over so much time from Filter.DueFrom on, at least a
 	// second. No job becomes due earlier than it is, unless Earlier is set.
@@ -19,7 +19,7 @@ type Reschedule struct {
 	Cursor   string // Rescheduled.Next of the call before; empty: from the beginning
 }
 
-// Rescheduled is the result of a Reschedule.
+// Rescheduled is the result of Topics.Reschedule.
 type Rescheduled struct {
 	Count     int // jobs that have another due time now
 	Unchanged int // jobs that were already due when they should be
@@ -34,7 +34,7 @@ type Rescheduled struct {
 // Reschedule spreads or postpones delayed jobs. It changes no job that has changed since the
 // server read it. A call may end before it has seen all jobs: repeat it with its Next as
 // Cursor. No job is postponed twice, also if a call is repeated because its reply was lost.
-func (c *Client) Reschedule(ctx context.Context, topic string, r Reschedule) (Rescheduled, error) {
+func (c Topics) Reschedule(ctx context.Context, topic string, r RescheduleOptions) (Rescheduled, error) {
 	in := struct {
 		wireSweep
 		Spread   Duration `json:"spread,omitzero"`
@@ -44,7 +44,7 @@ func (c *Client) Reschedule(ctx context.Context, topic string, r Reschedule) (Re
 	}{r.wire(), Duration{r.Spread}, r.Earlier, Duration{r.Postpone}, r.Cursor}
 	var out rescheduleReply
 	q := request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/reschedule", in: in, work: sweepTime, repeat: true}
-	if _, err := c.call(ctx, q, &out); err != nil {
+	if _, err := c.client.call(ctx, q, &out); err != nil {
 		return Rescheduled{}, err
 	}
 	return Rescheduled{*out.Rescheduled, out.Unchanged, out.Skipped, out.Reason, out.More, out.Next}, nil

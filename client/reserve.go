@@ -16,7 +16,7 @@ const maxWait = 5 * time.Minute
 // is shortened by a quarter of the time that is left, 500 ms at most, so that the answer comes
 // in time. If ctx ends first it returns ctx's error, and jobs that were already assigned are
 // released.
-func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
+func (c *Client) Reserve(ctx context.Context, r ReserveOptions) ([]Reserved, error) {
 	jobs, _, err := c.reserve(ctx, nil, r, 0)
 	return jobs, err
 }
@@ -33,7 +33,7 @@ func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
 // The last error is about the whole call. As with Finish, the call is tried again after an
 // unknown outcome, and a job that is gone by then is finished. Jobs that were reserved by an
 // attempt whose response was lost are handed out again when their leases expire.
-func (c *Client) FinishAndReserve(ctx context.Context, refs []Ref, r Reserve) ([]Reserved, []error, error) {
+func (c *Client) FinishAndReserve(ctx context.Context, refs []Ref, r ReserveOptions) ([]Reserved, []error, error) {
 	if len(refs) == 0 {
 		return nil, nil, errorf("invalid_argument", "there is no job to finish")
 	}
@@ -42,7 +42,7 @@ func (c *Client) FinishAndReserve(ctx context.Context, refs []Ref, r Reserve) ([
 
 // reserve finishes jobs with its first request, if there are any. Once they are finished it
 // does not fail. soon is request.soon.
-func (c *Client) reserve(ctx context.Context, finish []Ref, r Reserve, soon time.Duration) (jobs []Reserved, finished []error, err error) {
+func (c *Client) reserve(ctx context.Context, finish []Ref, r ReserveOptions, soon time.Duration) (jobs []Reserved, finished []error, err error) {
 	in := struct {
 		Topics   []string  `json:"topics"`
 		Max      int       `json:"max"`

@@ -23,9 +23,9 @@ import (
 func TestAFinishTakesTheNextJobInOneCall(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	for _, id := range []string{"a", "b"} {
-		mustAdd(t, c, client.Add{ID: id, Topic: "t", Body: client.Text(id)})
+		mustAdd(t, c, client.NewJob{ID: id, Topic: "t", Body: client.Text(id)})
 	}
-	r := client.Reserve{Topics: []string{"t"}}
+	r := client.ReserveOptions{Topics: []string{"t"}}
 	first := mustReserve(t, c, "t")[0].Ref()
 	jobs, finished, err := c.FinishAndReserve(t.Context(), []client.Ref{first}, r)
 	require.NoError(t, err)
@@ -59,11 +59,11 @@ func TestAFinishWhoseReplyWasLostIsFinished(t *testing.T) {
 	defer s.Close()
 	c := connect(t, s.Listener.Addr().String())
 	for _, id := range []string{"a", "b", "c"} {
-		mustAdd(t, c, client.Add{ID: id, Topic: "t", Body: client.Text(id)})
+		mustAdd(t, c, client.NewJob{ID: id, Topic: "t", Body: client.Text(id)})
 	}
 	first := mustReserve(t, c, "t")[0].Ref()
 	lose.Store(true)
-	jobs, finished, err := c.FinishAndReserve(t.Context(), []client.Ref{first}, client.Reserve{Topics: []string{"t"}})
+	jobs, finished, err := c.FinishAndReserve(t.Context(), []client.Ref{first}, client.ReserveOptions{Topics: []string{"t"}})
 	require.NoError(t, err)
 	require.Equal(t, []error{nil}, finished, "the second attempt finds no job because the first has finished it")
 	require.Equal(t, "c", jobs[0].ID, "b is reserved by the attempt whose reply was lost, until its lease expires")
@@ -85,10 +85,10 @@ func TestAWaitAfterAFinishDoesNotFail(t *testing.T) {
 	}))
 	defer s.Close()
 	c := connect(t, s.Listener.Addr().String())
-	mustAdd(t, c, client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+	mustAdd(t, c, client.NewJob{ID: "a", Topic: "t", Body: client.Text("x")})
 	first := mustReserve(t, c, "t")[0].Ref()
 	draining.Store(true)
-	jobs, finished, err := c.FinishAndReserve(t.Context(), []client.Ref{first}, client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+	jobs, finished, err := c.FinishAndReserve(t.Context(), []client.Ref{first}, client.ReserveOptions{Topics: []string{"t"}, Wait: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, []error{nil}, finished)
 	require.Empty(t, jobs)
@@ -110,7 +110,7 @@ func TestAWorkerWithWorkMakesOneCallAJob(t *testing.T) {
 	c := connect(t, s.Listener.Addr().String())
 	const jobs = 20
 	for range jobs {
-		mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
+		mustAdd(t, c, client.NewJob{Topic: "t", Body: client.Text("x")})
 	}
 	var done atomic.Int32
 	stop := startWorker(t, c, client.Worker{Do: func(_ context.Context, j *client.Reserved) error {
@@ -118,7 +118,7 @@ func TestAWorkerWithWorkMakesOneCallAJob(t *testing.T) {
 		return nil
 	}})
 	eventually(t, func() bool {
-		stats, err := c.Stats(t.Context())
+		stats, err := c.Topics().Stats(t.Context())
 		return err == nil && done.Load() == jobs && stats.Reserved == 0
 	}, "all jobs are finished")
 	stop()

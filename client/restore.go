@@ -50,7 +50,7 @@ type RestoredCounts struct {
 // Restore replaces the state of the running cluster by the backup that from gives, whole: not an
 // incremental one. It is sent to the leader, once. It blocks until a majority has the state.
 // An error reports whether the state was replaced.
-func (c *Client) Restore(ctx context.Context, from io.Reader, o RestoreOptions) (Restored, error) {
+func (c Backups) Restore(ctx context.Context, from io.Reader, o RestoreOptions) (Restored, error) {
 	query := url.Values{}
 	for name, set := range map[string]bool{"from_now": o.FromNow, "dry_run": o.DryRun} {
 		if set {
@@ -63,10 +63,10 @@ func (c *Client) Restore(ctx context.Context, from io.Reader, o RestoreOptions) 
 	if o.Cluster != "" {
 		query.Set("cluster", o.Cluster)
 	}
-	if _, err := c.Members(ctx); err != nil { // the reply names the leader, which is then asked first
+	if _, err := c.client.Cluster().Members(ctx); err != nil { // the reply names the leader, which is then asked first
 		return Restored{}, err
 	}
-	out, failure := c.sendBackup(ctx, c.nodes.order()[0], "/v1/cluster/restore?"+query.Encode(), from)
+	out, failure := c.client.sendBackup(ctx, c.client.nodes.order()[0], "/v1/cluster/restore?"+query.Encode(), from)
 	if failure != nil {
 		return Restored{}, failure
 	}

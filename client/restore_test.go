@@ -43,7 +43,7 @@ func TestARestoreThatWasNotSentWholeIsKnownNotToBeDone(t *testing.T) {
 			if c.whole {
 				body = strings.NewReader("all of it")
 			}
-			_, err = cl.Restore(ctx, body, RestoreOptions{})
+			_, err = cl.Backups().Restore(ctx, body, RestoreOptions{})
 			var failed *Error
 			require.ErrorAs(t, err, &failed)
 			require.Equal(t, c.unknown, failed.Unknown, "%v", err)

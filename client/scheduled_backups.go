@@ -34,7 +34,7 @@ type NodeBackups struct {
 	Error     string `json:"error,omitempty"` // why it did not reply, or cannot use its directory
 }
 
-// ScheduledBackups lists the scheduled backups of all nodes. It needs no leader.
-func (c *Client) ScheduledBackups(ctx context.Context) (ScheduledBackups, error) {
-	return read[ScheduledBackups](ctx, c, "/v1/cluster/backups")
+// Scheduled lists the scheduled backups of all nodes. It needs no leader.
+func (c Backups) Scheduled(ctx context.Context) (ScheduledBackups, error) {
+	return read[ScheduledBackups](ctx, c.client, "/v1/cluster/backups")
 }

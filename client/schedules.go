@@ -47,7 +47,7 @@ type ScheduledJob struct {
 	Body
 }
 
-// SchedulePut is the result of PutSchedule.
+// SchedulePut is the result of Schedules.Put.
 type SchedulePut struct {
 	Name     string `json:"schedule"`
 	Revision uint64 `json:"revision"`
@@ -105,60 +105,60 @@ func schedulePath(name, verb string) string {
 	return path
 }
 
-// PutSchedule creates or replaces a schedule. With ifRevision it fails unless the schedule
+// Put creates or replaces a schedule. With ifRevision it fails unless the schedule
 // has that revision; 0 means no condition. With the same schedule it changes nothing. A
 // paused schedule stays paused.
-func (c *Client) PutSchedule(ctx context.Context, name string, s Schedule, ifRevision uint64) (SchedulePut, error) {
+func (c Schedules) Put(ctx context.Context, name string, s Schedule, ifRevision uint64) (SchedulePut, error) {
 	in := struct {
 		Schedule
 		IfRevision uint64 `json:"if_revision,omitzero"`
 	}{s, ifRevision}
-	return ask[SchedulePut](ctx, c, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
+	return ask[SchedulePut](ctx, c.client, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
 }
 
-// PutPausedSchedule is PutSchedule for a schedule that starts no runs until ResumeSchedule.
-func (c *Client) PutPausedSchedule(ctx context.Context, name string, s Schedule, ifRevision uint64) (SchedulePut, error) {
+// PutPaused is Put for a schedule that starts no runs until Resume.
+func (c Schedules) PutPaused(ctx context.Context, name string, s Schedule, ifRevision uint64) (SchedulePut, error) {
 	in := struct {
 		Schedule
 		Paused     bool   `json:"paused"`
 		IfRevision uint64 `json:"if_revision,omitzero"`
 	}{s, true, ifRevision}
-	return ask[SchedulePut](ctx, c, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
+	return ask[SchedulePut](ctx, c.client, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
 }
 
-// Schedule returns a schedule, without its last runs.
-func (c *Client) Schedule(ctx context.Context, name string) (*ScheduleInfo, error) {
-	return find[ScheduleInfo](ctx, c, reading(schedulePath(name, "")))
+// Get returns a schedule, without its last runs.
+func (c Schedules) Get(ctx context.Context, name string) (*ScheduleInfo, error) {
+	return find[ScheduleInfo](ctx, c.client, reading(schedulePath(name, "")))
 }
 
-// Schedules lists schedules by name, starting after the given name, up to max of them (at
+// List lists schedules by name, starting after the given name, up to max of them (at
 // most 1000; 0 means 1000). next is the name to continue with; empty: there are no more.
-func (c *Client) Schedules(ctx context.Context, after string, max int) (list []ScheduleInfo, next string, err error) {
+func (c Schedules) List(ctx context.Context, after string, max int) (list []ScheduleInfo, next string, err error) {
 	var out schedulePage
-	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/schedules" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
+	_, err = c.client.call(ctx, request{method: http.MethodGet, path: "/v1/schedules" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
 	return out.Schedules, out.Next, err
 }
 
-// DeleteSchedule deletes a schedule; the jobs of its runs stay. ifRevision is as with
-// PutSchedule. It also succeeds if an earlier attempt of the same call, whose response was
+// Delete deletes a schedule; the jobs of its runs stay. ifRevision is as with
+// Put. It also succeeds if an earlier attempt of the same call, whose response was
 // lost, has deleted it.
-func (c *Client) DeleteSchedule(ctx context.Context, name string, ifRevision uint64) error {
+func (c Schedules) Delete(ctx context.Context, name string, ifRevision uint64) error {
 	path := schedulePath(name, "")
 	if ifRevision != 0 {
 		path += "?" + url.Values{"if_revision": {strconv.FormatUint(ifRevision, 10)}}.Encode()
 	}
-	return c.end(ctx, http.MethodDelete, path, nil, &scheduleChange{})
+	return c.client.end(ctx, http.MethodDelete, path, nil, &scheduleChange{})
 }
 
-// PauseSchedule stops a schedule from starting runs until ResumeSchedule. Runs in between
+// Pause stops a schedule from starting runs until Resume. Runs in between
 // are not started later.
-func (c *Client) PauseSchedule(ctx context.Context, name string) error {
-	return c.moveSchedule(ctx, name, "pause")
+func (c Schedules) Pause(ctx context.Context, name string) error {
+	return c.client.moveSchedule(ctx, name, "pause")
 }
 
-// ResumeSchedule resumes a schedule that PauseSchedule, or an error, paused.
-func (c *Client) ResumeSchedule(ctx context.Context, name string) error {
-	return c.moveSchedule(ctx, name, "resume")
+// Resume resumes a schedule that Pause, or an error, paused.
+func (c Schedules) Resume(ctx context.Context, name string) error {
+	return c.client.moveSchedule(ctx, name, "resume")
 }
 
 func (c *Client) moveSchedule(ctx context.Context, name, verb string) error {
@@ -166,36 +166,36 @@ func (c *Client) moveSchedule(ctx context.Context, name, verb string) error {
 	return err
 }
 
-// RunSchedule starts an additional run now, also while the schedule is paused or its last run
+// Run starts an additional run now, also while the schedule is paused or its last run
 // is not finished. key, 1 to 40 bytes, identifies the request: a request with the same key is
 // the same run, and then Existing is set. So the call is retried after an unknown outcome.
 // Without a key it is not retried, and each call starts a run.
-func (c *Client) RunSchedule(ctx context.Context, name, key string) (Added, error) {
+func (c Schedules) Run(ctx context.Context, name, key string) (Added, error) {
 	in := struct {
 		Key string `json:"key,omitzero"`
 	}{key}
-	return ask[Added](ctx, c, request{method: http.MethodPost, path: schedulePath(name, "run"), in: in, repeat: key != ""})
+	return ask[Added](ctx, c.client, request{method: http.MethodPost, path: schedulePath(name, "run"), in: in, repeat: key != ""})
 }
 
-// ScheduleRuns returns the outcomes of the last runs, up to 20, the latest first.
-func (c *Client) ScheduleRuns(ctx context.Context, name string) ([]PastRun, error) {
-	out, err := read[runs[PastRun]](ctx, c, schedulePath(name, "runs"))
+// Runs returns the outcomes of the last runs, up to 20, the latest first.
+func (c Schedules) Runs(ctx context.Context, name string) ([]PastRun, error) {
+	out, err := read[runs[PastRun]](ctx, c.client, schedulePath(name, "runs"))
 	return out.Runs, err
 }
 
-// PreviewSchedule returns the next count runs (1 to 100; 0 means 10) of a schedule.
-func (c *Client) PreviewSchedule(ctx context.Context, name string, count int) ([]PlannedRun, error) {
+// Preview returns the next count runs (1 to 100; 0 means 10) of a schedule.
+func (c Schedules) Preview(ctx context.Context, name string, count int) ([]PlannedRun, error) {
 	path := schedulePath(name, "preview")
 	if count != 0 {
 		path += "?count=" + strconv.Itoa(count)
 	}
-	out, err := read[runs[PlannedRun]](ctx, c, path)
+	out, err := read[runs[PlannedRun]](ctx, c.client, path)
 	return out.Runs, err
 }
 
 // PreviewSpec returns the first count runs (1 to 100; 0 means 10), after a time (zero: now),
 // of a schedule that is not stored. It uses Spec, Zone, Start and End of s.
-func (c *Client) PreviewSpec(ctx context.Context, s Schedule, after time.Time, count int) ([]PlannedRun, error) {
+func (c Schedules) PreviewSpec(ctx context.Context, s Schedule, after time.Time, count int) ([]PlannedRun, error) {
 	in := struct {
 		Spec  string    `json:"spec"`
 		Zone  string    `json:"zone,omitzero"`
@@ -204,6 +204,6 @@ func (c *Client) PreviewSpec(ctx context.Context, s Schedule, after time.Time, c
 		After time.Time `json:"after,omitzero"`
 		Count int       `json:"count,omitzero"`
 	}{s.Spec, s.Zone, s.Start, s.End, after, count}
-	out, err := ask[runs[PlannedRun]](ctx, c, request{method: http.MethodPost, path: "/v1/schedules/preview", in: in, repeat: true, reads: true})
+	out, err := ask[runs[PlannedRun]](ctx, c.client, request{method: http.MethodPost, path: "/v1/schedules/preview", in: in, repeat: true, reads: true})
 	return out.Runs, err
 }

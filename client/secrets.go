@@ -19,10 +19,10 @@ type SecretKey struct {
 	Seals  bool   `json:"seals,omitempty"` // and seals with it
 }
 
-// SecretKeys lists the keys of the node that replies, the one that seals first, and others that
+// Secrets lists the keys of the node that replies, the one that seals first, and others that
 // secrets need.
-func (c *Client) SecretKeys(ctx context.Context) (SecretKeys, error) {
-	return read[SecretKeys](ctx, c, "/v1/secrets")
+func (c Keys) Secrets(ctx context.Context) (SecretKeys, error) {
+	return read[SecretKeys](ctx, c.client, "/v1/secrets")
 }
 
 // Rewrapped is what became of the secrets of all topics.
@@ -34,6 +34,6 @@ type Rewrapped struct {
 }
 
 // RewrapSecrets seals all secrets with the first key of the node that replies.
-func (c *Client) RewrapSecrets(ctx context.Context) (Rewrapped, error) {
-	return ask[Rewrapped](ctx, c, request{method: http.MethodPost, path: "/v1/secrets/rewrap", work: OperatorTime, repeat: true})
+func (c Keys) RewrapSecrets(ctx context.Context) (Rewrapped, error) {
+	return ask[Rewrapped](ctx, c.client, request{method: http.MethodPost, path: "/v1/secrets/rewrap", work: OperatorTime, repeat: true})
 }

@@ -45,7 +45,7 @@ type Settings struct {
 	// RequireToken makes calls that end or extend a reservation without its token fail with
 	// CodeTokenRequired.
 	RequireToken bool `json:"require_token,omitzero"`
-	// IndexHeaders are up to 4 headers by which jobs can be listed over all topics (List
+	// IndexHeaders are up to 4 headers by which jobs can be listed over all topics (Jobs
 	// without a Topic). Nil and empty mean none.
 	IndexHeaders []string `json:"index_headers,omitempty"`
 	// Push is where the leader posts the jobs to (docs/push.md).
@@ -76,41 +76,41 @@ type TopicSettings struct {
 const AnyRevision = ^uint64(0)
 
 // Settings returns the settings of a topic.
-func (c *Client) Settings(ctx context.Context, topic string) (TopicSettings, error) {
-	return read[TopicSettings](ctx, c, settingsPath(topic, AnyRevision))
+func (c Topics) Settings(ctx context.Context, topic string) (TopicSettings, error) {
+	return read[TopicSettings](ctx, c.client, settingsPath(topic, AnyRevision))
 }
 
 // SetSettings replaces all settings of a topic, if they have the revision (0: there are
 // none; AnyRevision). Empty settings delete them. docs/limits.md says which settings also
 // affect existing jobs.
-func (c *Client) SetSettings(ctx context.Context, topic string, s Settings, revision uint64) (TopicSettings, error) {
+func (c Topics) SetSettings(ctx context.Context, topic string, s Settings, revision uint64) (TopicSettings, error) {
 	// The call is idempotent if it has no condition.
 	repeat := revision == AnyRevision
-	return ask[TopicSettings](ctx, c, request{method: http.MethodPut, path: settingsPath(topic, revision), in: s.wire(), repeat: repeat})
+	return ask[TopicSettings](ctx, c.client, request{method: http.MethodPut, path: settingsPath(topic, revision), in: s.wire(), repeat: repeat})
 }
 
 // ChangeSettings sets the fields of s that are not nil, removes the settings that unset
 // names, such as "max_pending", and keeps the rest.
-func (c *Client) ChangeSettings(ctx context.Context, topic string, s Settings, unset ...string) (TopicSettings, error) {
+func (c Topics) ChangeSettings(ctx context.Context, topic string, s Settings, unset ...string) (TopicSettings, error) {
 	in, err := merged(s, unset)
 	if err != nil {
 		return TopicSettings{}, err
 	}
-	return ask[TopicSettings](ctx, c, request{method: http.MethodPatch, path: settingsPath(topic, AnyRevision), in: in, repeat: true})
+	return ask[TopicSettings](ctx, c.client, request{method: http.MethodPatch, path: settingsPath(topic, AnyRevision), in: in, repeat: true})
 }
 
 // DeleteSettings removes all settings of a topic, if they have the revision (or AnyRevision).
-func (c *Client) DeleteSettings(ctx context.Context, topic string, revision uint64) (TopicSettings, error) {
+func (c Topics) DeleteSettings(ctx context.Context, topic string, revision uint64) (TopicSettings, error) {
 	repeat := revision == AnyRevision
-	return ask[TopicSettings](ctx, c, request{method: http.MethodDelete, path: settingsPath(topic, revision), repeat: repeat})
+	return ask[TopicSettings](ctx, c.client, request{method: http.MethodDelete, path: settingsPath(topic, revision), repeat: repeat})
 }
 
 // AllSettings lists the topics with settings by name, starting after the given name, up to
 // max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
 // are no more.
-func (c *Client) AllSettings(ctx context.Context, after string, max int) (all []TopicSettings, next string, err error) {
+func (c Topics) AllSettings(ctx context.Context, after string, max int) (all []TopicSettings, next string, err error) {
 	var out settingsPage
-	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/topic-settings" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
+	_, err = c.client.call(ctx, request{method: http.MethodGet, path: "/v1/topic-settings" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
 	return out.Topics, out.Next, err
 }
 

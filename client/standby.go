@@ -39,17 +39,17 @@ type Standby struct {
 }
 
 // Standby returns how far a standby is behind its primary.
-func (c *Client) Standby(ctx context.Context) (Standby, error) {
-	return read[Standby](ctx, c, "/v1/cluster/standby")
+func (c Cluster) Standby(ctx context.Context) (Standby, error) {
+	return read[Standby](ctx, c.client, "/v1/cluster/standby")
 }
 
 // PromoteStandby makes a standby take operations of clients, for good, and returns what was known
 // of it before. While the primary still sends its log it fails, unless force is set.
-func (c *Client) PromoteStandby(ctx context.Context, force bool) (Standby, error) {
+func (c Cluster) PromoteStandby(ctx context.Context, force bool) (Standby, error) {
 	in := struct {
 		Force bool `json:"force,omitzero"`
 	}{force}
-	return ask[Standby](ctx, c, request{method: http.MethodPost, path: "/v1/cluster/standby/promote", in: in, work: OperatorTime})
+	return ask[Standby](ctx, c.client, request{method: http.MethodPost, path: "/v1/cluster/standby/promote", in: in, work: OperatorTime})
 }
 
 // LogPosition is where a stream of the log begins.
@@ -61,10 +61,10 @@ type LogPosition struct {
 // Log opens a stream of the log for a standby, in the format of package cluster/logstream, and
 // returns the address of the node that sends it. The caller must close it. The first node that can
 // serve sends it. It blocks until the node begins.
-func (c *Client) Log(ctx context.Context, p LogPosition) (stream io.ReadCloser, node string, err error) {
+func (c Backups) Log(ctx context.Context, p LogPosition) (stream io.ReadCloser, node string, err error) {
 	query := url.Values{
 		"cluster": {p.Cluster}, "index": {strconv.FormatUint(p.After, 10)}, "term": {strconv.FormatUint(p.Term, 10)},
 	}
-	c.meet(ctx)
-	return c.openStream(ctx, c.nodes.order(), "/v1/cluster/log?"+query.Encode(), nil)
+	c.client.meet(ctx)
+	return c.client.openStream(ctx, c.client.nodes.order(), "/v1/cluster/log?"+query.Encode(), nil)
 }

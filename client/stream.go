@@ -15,8 +15,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Stream selects the jobs of a stream and its options.
-type Stream struct {
+// StreamOptions selects the jobs of a stream and its options.
+type StreamOptions struct {
 	Topics []string
 	// Credit limits the jobs of the stream that are reserved at a time, 1 to 1000; 0 means 1.
 	// When a reservation ends, in whatever way, the next job may be sent.
@@ -48,7 +48,7 @@ const (
 // the nodes refuse the stream, or none has responded for the time of WithPatience. It runs on
 // the caller's goroutine and reads no job ahead while the loop's body runs. But jobs that the
 // node has sent are already reserved, so their leases are running.
-func (c *Client) Stream(ctx context.Context, s Stream) iter.Seq2[Reserved, error] {
+func (c *Client) Stream(ctx context.Context, s StreamOptions) iter.Seq2[Reserved, error] {
 	return func(yield func(Reserved, error) bool) {
 		r := &streamReader{client: c, yield: yield, want: s.wire(), heartbeat: s.Heartbeat}
 		if r.heartbeat == 0 {
@@ -70,7 +70,7 @@ type wireStream struct {
 	Consumer  string    `json:"consumer,omitzero"`
 }
 
-func (s Stream) wire() wireStream {
+func (s StreamOptions) wire() wireStream {
 	w := wireStream{Topics: s.Topics, Credit: s.Credit, Max: s.Max, TTR: seconds(s.TTR), Heartbeat: seconds(s.Heartbeat), Consumer: s.Consumer}
 	if w.Credit == 0 {
 		w.Credit = 1

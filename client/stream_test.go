@@ -24,10 +24,10 @@ func TestAStreamGivesEveryJobAndEndsWithTheLoop(t *testing.T) {
 	c := connect(t, node(t, q, &apitest.Operator{}))
 	want := []string{"a", "b", "c", "d", "e"}
 	for _, id := range want {
-		mustAdd(t, c, client.Add{ID: id, Topic: "t", Body: client.Text("body of " + id), Headers: map[string]string{"n": id}})
+		mustAdd(t, c, client.NewJob{ID: id, Topic: "t", Body: client.Text("body of " + id), Headers: map[string]string{"n": id}})
 	}
 	var got []string
-	for j, err := range c.Stream(t.Context(), client.Stream{Topics: []string{"t"}, Credit: 2, TTR: time.Hour}) {
+	for j, err := range c.Stream(t.Context(), client.StreamOptions{Topics: []string{"t"}, Credit: 2, TTR: time.Hour}) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"body of " + j.ID, j.ID}, []string{string(j.Bytes()), j.Headers["n"]})
 		require.Equal(t, time.Hour, j.TTR.Duration)
@@ -48,7 +48,7 @@ func TestAStreamEndsWithItsContext(t *testing.T) {
 	ended := make(chan int)
 	go func() {
 		given := 0
-		for range c.Stream(ctx, client.Stream{Topics: []string{"t"}}) {
+		for range c.Stream(ctx, client.StreamOptions{Topics: []string{"t"}}) {
 			given++
 		}
 		ended <- given
@@ -68,11 +68,11 @@ func TestAStreamGoesOnWithAnotherNode(t *testing.T) {
 	ends := endings(t)
 	c := connect(t, stopping.Listener.Addr().String(), deadAddr(t), ends, node(t, q, &apitest.Operator{}))
 	add := func(id string) {
-		mustAdd(t, c, client.Add{ID: id, Topic: "t", Body: client.Text("")})
+		mustAdd(t, c, client.NewJob{ID: id, Topic: "t", Body: client.Text("")})
 	}
 	add("a")
 	var got []string
-	for j, err := range c.Stream(t.Context(), client.Stream{Topics: []string{"t"}, Credit: 5}) {
+	for j, err := range c.Stream(t.Context(), client.StreamOptions{Topics: []string{"t"}, Credit: 5}) {
 		require.NoError(t, err)
 		got = append(got, j.ID)
 		if len(got) == 2 {
@@ -111,10 +111,10 @@ func TestAStreamLeavesASilentNode(t *testing.T) {
 	c, err := client.New([]string{silent.Addr().String(), mute.Listener.Addr().String(), good}, client.WithTimeout(100*time.Millisecond))
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = connect(t, good).Add(t.Context(), client.Add{ID: "a", Topic: "t", Body: client.Text("")})
+	_, err = connect(t, good).Add(t.Context(), client.NewJob{ID: "a", Topic: "t", Body: client.Text("")})
 	require.NoError(t, err)
 	got := 0
-	for j, err := range c.Stream(t.Context(), client.Stream{Topics: []string{"t"}, Heartbeat: time.Second, Max: 1}) {
+	for j, err := range c.Stream(t.Context(), client.StreamOptions{Topics: []string{"t"}, Heartbeat: time.Second, Max: 1}) {
 		require.NoError(t, err)
 		require.Equal(t, "a", j.ID)
 		got++
@@ -125,11 +125,11 @@ func TestAStreamLeavesASilentNode(t *testing.T) {
 func TestAStreamThatIsRefusedSaysWhy(t *testing.T) {
 	for name, s := range map[string]struct {
 		addr   string
-		stream client.Stream
+		stream client.StreamOptions
 		code   string
 	}{
-		"bad request": {node(t, apitest.New(t), &apitest.Operator{}), client.Stream{}, "invalid_argument"},
-		"no node":     {deadAddr(t), client.Stream{Topics: []string{"t"}}, client.CodeNotApplied},
+		"bad request": {node(t, apitest.New(t), &apitest.Operator{}), client.StreamOptions{}, "invalid_argument"},
+		"no node":     {deadAddr(t), client.StreamOptions{Topics: []string{"t"}}, client.CodeNotApplied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := client.New([]string{s.addr}, client.WithPatience(0))
@@ -147,12 +147,12 @@ func TestAStreamThatIsRefusedSaysWhy(t *testing.T) {
 
 // consume is the loop that docs/streaming.md shows.
 func consume(ctx context.Context, c *client.Client, send func([]byte) error) error {
-	for j, err := range c.Stream(ctx, client.Stream{Topics: []string{"mail"}, Credit: 20}) {
+	for j, err := range c.Stream(ctx, client.StreamOptions{Topics: []string{"mail"}, Credit: 20}) {
 		if err != nil {
 			return err
 		}
 		if err := send(j.Bytes()); err != nil {
-			_, err = c.Release(ctx, j.Ref(), client.Release{Reason: err.Error()})
+			_, err = c.Release(ctx, j.Ref(), client.ReleaseOptions{Reason: err.Error()})
 			if err != nil {
 				return err
 			}
@@ -177,7 +177,7 @@ func TestTheLoopOfTheDocumentation(t *testing.T) {
 
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	for _, id := range []string{"a", "b"} {
-		mustAdd(t, c, client.Add{ID: id, Topic: "mail", Body: client.Text(id)})
+		mustAdd(t, c, client.NewJob{ID: id, Topic: "mail", Body: client.Text(id)})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var sent []string

@@ -24,8 +24,8 @@ type Swept struct {
 	More bool
 }
 
-// KickMany has the options for kicking the dead jobs of a topic.
-type KickMany struct {
+// KickOptions has the options for kicking the dead jobs of a topic.
+type KickOptions struct {
 	Sweep
 	// Rate makes the jobs due one after the other, in jobs per second, 0.001 to 1,000,000
 	// with up to three decimals. 0: all at once.
@@ -42,29 +42,29 @@ type wireSweep struct {
 
 func (s *Sweep) wire() wireSweep { return wireSweep{Max: s.Max, All: s.Max == 0, Filter: &s.Filter} }
 
-// KickMany makes dead jobs of a topic ready, the longest dead first.
-func (c *Client) KickMany(ctx context.Context, topic string, k KickMany) (Swept, error) {
-	return c.sweep(ctx, topic, "kick", struct {
+// Kick makes dead jobs of a topic ready, the longest dead first.
+func (c Topics) Kick(ctx context.Context, topic string, k KickOptions) (Swept, error) {
+	return c.client.sweep(ctx, topic, "kick", struct {
 		wireSweep
 		Rate    float64 `json:"rate,omitzero"`
 		ToTopic string  `json:"to_topic,omitzero"`
 	}{k.wire(), k.Rate, k.ToTopic})
 }
 
-// ReleaseMany gives back reserved jobs of a topic whose consumer is gone; an empty consumer
+// Release gives back reserved jobs of a topic whose consumer is gone; an empty consumer
 // is any. The attempt of each counts.
-func (c *Client) ReleaseMany(ctx context.Context, topic, consumer, reason string, s Sweep) (Swept, error) {
-	return c.sweep(ctx, topic, "release", struct {
+func (c Topics) Release(ctx context.Context, topic, consumer, reason string, s Sweep) (Swept, error) {
+	return c.client.sweep(ctx, topic, "release", struct {
 		wireSweep
 		Consumer string `json:"consumer,omitzero"`
 		Reason   string `json:"reason,omitzero"`
 	}{s.wire(), consumer, reason})
 }
 
-// DropTopic drops a topic that has no jobs, also no retained ones, with its totals and its pause, and
+// Drop drops a topic that has no jobs, also no retained ones, with its totals and its pause, and
 // deletes its dead jobs before. Otherwise it goes after an hour without jobs.
-func (c *Client) DropTopic(ctx context.Context, topic string) (Swept, error) {
-	return c.sweep(ctx, topic, "purge", struct {
+func (c Topics) Drop(ctx context.Context, topic string) (Swept, error) {
+	return c.client.sweep(ctx, topic, "purge", struct {
 		wireSweep
 		State     string `json:"state"`
 		DropEmpty bool   `json:"drop_empty"`
@@ -72,30 +72,30 @@ func (c *Client) DropTopic(ctx context.Context, topic string) (Swept, error) {
 }
 
 // Purge deletes jobs of a topic in a state: "dead", "delayed" or "ready".
-func (c *Client) Purge(ctx context.Context, topic, state string, s Sweep) (Swept, error) {
-	return c.sweep(ctx, topic, "purge", struct {
+func (c Topics) Purge(ctx context.Context, topic, state string, s Sweep) (Swept, error) {
+	return c.client.sweep(ctx, topic, "purge", struct {
 		wireSweep
 		State string `json:"state"`
 	}{s.wire(), state})
 }
 
-// MoveTopic moves all jobs of a topic, or those in the given states, to another one.
-func (c *Client) MoveTopic(ctx context.Context, topic, to string, states ...string) (Swept, error) {
-	return c.sweep(ctx, topic, "move", struct {
+// MoveAll moves all jobs of a topic, or those in the given states, to another one.
+func (c Topics) MoveAll(ctx context.Context, topic, to string, states ...string) (Swept, error) {
+	return c.client.sweep(ctx, topic, "move", struct {
 		To     string   `json:"to"`
 		States []string `json:"states,omitempty"`
 	}{to, states})
 }
 
-// MoveMany has the options for moving jobs of a topic that match a filter.
-type MoveMany struct {
+// MoveOptions has the options for moving jobs of a topic that match a filter.
+type MoveOptions struct {
 	Sweep
 	To     string   // the topic to move them to
 	States []string // empty: all
 	Cursor string   // Moved.Next of the call before; empty: from the first job on
 }
 
-// Moved is the result of a MoveMany.
+// Moved is the result of Topics.Move.
 type Moved struct {
 	Count int
 	// Skipped is how many jobs cannot be in that topic; Reason says why the first was skipped.
@@ -106,9 +106,9 @@ type Moved struct {
 	Next string
 }
 
-// MoveMany moves jobs of a topic that match a filter to another one, or up to so many. A job
+// Move moves jobs of a topic that match a filter to another one, or up to so many. A job
 // that changes between the server's read of it and its move is moved all the same.
-func (c *Client) MoveMany(ctx context.Context, topic string, m MoveMany) (Moved, error) {
+func (c Topics) Move(ctx context.Context, topic string, m MoveOptions) (Moved, error) {
 	in := struct {
 		wireSweep
 		To     string   `json:"to"`
@@ -117,7 +117,7 @@ func (c *Client) MoveMany(ctx context.Context, topic string, m MoveMany) (Moved,
 	}{m.wire(), m.To, m.States, m.Cursor}
 	var out moveReply
 	q := request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/move", in: in, work: sweepTime}
-	if _, err := c.call(ctx, q, &out); err != nil {
+	if _, err := c.client.call(ctx, q, &out); err != nil {
 		return Moved{}, err
 	}
 	return Moved{*out.Moved, out.Skipped, out.Reason, out.More, out.Next}, nil

@@ -26,13 +26,13 @@ func TestACertificateIsAcceptedOrEndsTheCall(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(server.Certificate())
-	mustAdd(t, open(client.WithTLS(&tls.Config{RootCAs: pool})), client.Add{Topic: "mail", Body: client.Text("x")})
+	mustAdd(t, open(client.WithTLS(&tls.Config{RootCAs: pool})), client.NewJob{Topic: "mail", Body: client.Text("x")})
 
 	c := open()
-	_, err := c.Add(t.Context(), client.Add{Topic: "mail", Body: client.Text("x")})
+	_, err := c.Add(t.Context(), client.NewJob{Topic: "mail", Body: client.Text("x")})
 	require.Equal(t, client.CodeNotApplied, client.CodeOf(err))
 	require.ErrorContains(t, err, "certificate")
-	for _, err := range c.Stream(t.Context(), client.Stream{Topics: []string{"mail"}}) {
+	for _, err := range c.Stream(t.Context(), client.StreamOptions{Topics: []string{"mail"}}) {
 		require.ErrorContains(t, err, "certificate")
 	}
 

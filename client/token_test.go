@@ -53,10 +53,10 @@ func TestATokenIsSentWithEveryCall(t *testing.T) {
 	t.Cleanup(c.Close)
 	_, err = c.WhoAmI(t.Context())
 	require.NoError(t, err)
-	for _, err := range c.Stream(t.Context(), client.Stream{Topics: []string{"mail"}}) {
+	for _, err := range c.Stream(t.Context(), client.StreamOptions{Topics: []string{"mail"}}) {
 		require.Equal(t, "forbidden", client.CodeOf(err))
 	}
-	_, err = c.Backup(t.Context(), client.BackupOptions{})
+	_, err = c.Backups().Open(t.Context(), client.BackupOptions{})
 	require.Equal(t, "forbidden", client.CodeOf(err))
 	require.Equal(t, []string{"Bearer first", "Bearer first", "Bearer first"}, node.take())
 
@@ -103,7 +103,7 @@ func TestTheProofForAFirstTokenIsNotSentInPlainTextToAnotherMachine(t *testing.T
 	c, err := client.New([]string{"192.0.2.1:7300"})
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = c.Bootstrap(t.Context(), "secret", "root")
+	_, err = c.Tokens().Bootstrap(t.Context(), "secret", "root")
 	require.ErrorContains(t, err, "without TLS")
 	require.NotContains(t, err.Error(), "secret")
 }

@@ -53,34 +53,34 @@ type TokenPut struct {
 	Token string `json:"token,omitzero"`
 }
 
-// PutToken makes a token, whose text is in the result, or changes what one may do. It is not
+// Put makes a token, whose text is in the result, or changes what one may do. It is not
 // repeated when its outcome is unknown, because the text would be lost.
-func (c *Client) PutToken(ctx context.Context, id string, t TokenSpec) (TokenPut, error) {
-	return ask[TokenPut](ctx, c, request{method: http.MethodPut, path: tokenPath(id), in: t})
+func (c Tokens) Put(ctx context.Context, id string, t TokenSpec) (TokenPut, error) {
+	return ask[TokenPut](ctx, c.client, request{method: http.MethodPut, path: tokenPath(id), in: t})
 }
 
-// RotateToken gives a token a new text, which is in the result. The one before is accepted for
+// Rotate gives a token a new text, which is in the result. The one before is accepted for
 // the time of overlap.
-func (c *Client) RotateToken(ctx context.Context, id string, overlap time.Duration) (TokenPut, error) {
+func (c Tokens) Rotate(ctx context.Context, id string, overlap time.Duration) (TokenPut, error) {
 	in := struct {
 		Overlap float64 `json:"overlap"`
 	}{overlap.Seconds()}
-	return ask[TokenPut](ctx, c, request{method: http.MethodPost, path: tokenPath(id) + "/rotate", in: in})
+	return ask[TokenPut](ctx, c.client, request{method: http.MethodPost, path: tokenPath(id) + "/rotate", in: in})
 }
 
-// DeleteToken revokes a token at once and for good.
-func (c *Client) DeleteToken(ctx context.Context, id string) error {
-	return c.end(ctx, http.MethodDelete, tokenPath(id), nil, new(done))
+// Delete revokes a token at once and for good.
+func (c Tokens) Delete(ctx context.Context, id string) error {
+	return c.client.end(ctx, http.MethodDelete, tokenPath(id), nil, new(done))
 }
 
-// Token returns a token, without its text.
-func (c *Client) Token(ctx context.Context, id string) (*Token, error) {
-	return find[Token](ctx, c, reading(tokenPath(id)))
+// Get returns a token, without its text.
+func (c Tokens) Get(ctx context.Context, id string) (*Token, error) {
+	return find[Token](ctx, c.client, reading(tokenPath(id)))
 }
 
-// Tokens lists up to 1000 tokens by their ids, starting after the given id. next is the id to
+// List lists up to 1000 tokens by their ids, starting after the given id. next is the id to
 // continue with; empty: there are no more.
-func (c *Client) Tokens(ctx context.Context, after string) (tokens []Token, next string, err error) {
+func (c Tokens) List(ctx context.Context, after string) (tokens []Token, next string, err error) {
 	var out struct {
 		Tokens []Token `json:"tokens"`
 		Next   string  `json:"next"`
@@ -91,7 +91,7 @@ func (c *Client) Tokens(ctx context.Context, after string) (tokens []Token, next
 	}
 	q := reading(withQuery("/v1/tokens", query))
 	q.most = maxJobReply
-	_, err = c.call(ctx, q, &out)
+	_, err = c.client.call(ctx, q, &out)
 	return out.Tokens, out.Next, err
 }
 
@@ -123,11 +123,11 @@ type Auth struct {
 }
 
 // Auth returns whether tokens are needed.
-func (c *Client) Auth(ctx context.Context) (Auth, error) { return read[Auth](ctx, c, "/v1/auth") }
+func (c Tokens) Auth(ctx context.Context) (Auth, error) { return read[Auth](ctx, c.client, "/v1/auth") }
 
 // SetAuth sets whether tokens are needed, and all that is allowed without one, if the present
 // settings have the revision (0: there are none; AnyRevision).
-func (c *Client) SetAuth(ctx context.Context, mode string, anonymous []Rule, revision uint64) error {
+func (c Tokens) SetAuth(ctx context.Context, mode string, anonymous []Rule, revision uint64) error {
 	in := struct {
 		Mode      string `json:"mode"`
 		Anonymous []Rule `json:"anonymous,omitempty"`
@@ -136,16 +136,16 @@ func (c *Client) SetAuth(ctx context.Context, mode string, anonymous []Rule, rev
 	if revision != AnyRevision {
 		path += "?if_revision=" + strconv.FormatUint(revision, 10)
 	}
-	_, err := ask[done](ctx, c, request{method: http.MethodPut, path: path, in: in, repeat: revision == AnyRevision})
+	_, err := ask[done](ctx, c.client, request{method: http.MethodPut, path: path, in: in, repeat: revision == AnyRevision})
 	return err
 }
 
 // Bootstrap makes the first token, which may do everything. secret is what the file
 // bootstrap-secret in the data directory of the node has; the client must have the address of
 // only that node. Without TLS it goes to no other machine, unless WithTokenOverHTTP allows that.
-func (c *Client) Bootstrap(ctx context.Context, secret, id string) (TokenPut, error) {
-	for _, node := range c.nodes.given {
-		if !c.mayHaveSecrets(node) {
+func (c Tokens) Bootstrap(ctx context.Context, secret, id string) (TokenPut, error) {
+	for _, node := range c.client.nodes.given {
+		if !c.client.mayHaveSecrets(node) {
 			return TokenPut{}, errorf("invalid_argument", "%w", inPlainText("the proof for a first token", node))
 		}
 	}
@@ -153,5 +153,5 @@ func (c *Client) Bootstrap(ctx context.Context, secret, id string) (TokenPut, er
 		Secret string `json:"secret"`
 		ID     string `json:"id,omitzero"`
 	}{secret, id}
-	return ask[TokenPut](ctx, c, request{method: http.MethodPost, path: "/v1/auth/bootstrap", in: in, here: true})
+	return ask[TokenPut](ctx, c.client, request{method: http.MethodPost, path: "/v1/auth/bootstrap", in: in, here: true})
 }

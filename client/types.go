@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Add is a job to add.
-type Add struct {
-	// ID is the job's id, unique while the job exists. Empty: Client.Add chooses a random
+// NewJob is a job to add.
+type NewJob struct {
+	// ID is the job's id, unique while the job exists. Empty: the client chooses a random
 	// one.
 	ID    string
 	Topic string
@@ -124,8 +124,8 @@ type Ref struct {
 	Token string `json:"token,omitzero"`
 }
 
-// Reserve selects the jobs to reserve.
-type Reserve struct {
+// ReserveOptions selects the jobs to reserve.
+type ReserveOptions struct {
 	Topics []string
 	Max    int           // 1 to 1000 jobs; 0 means 1
 	Wait   time.Duration // how long to wait for a job; 0: not at all
@@ -153,16 +153,16 @@ type Reserved struct {
 // Ref names this reservation.
 func (r *Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
 
-// Release has the options for releasing a job.
-type Release struct {
+// ReleaseOptions has the options for releasing a job.
+type ReleaseOptions struct {
 	Delay    time.Duration // until it is due again; 0: by its backoff
 	AtOnce   bool          // ready again now, at its old position
 	Priority *uint32       // nil: as before
 	Reason   string        // kept with the job
 }
 
-// Bury has the options for burying a job.
-type Bury struct {
+// BuryOptions has the options for burying a job.
+type BuryOptions struct {
 	Priority *uint32 // nil: as before
 	Reason   string  // kept with the job
 }
@@ -193,7 +193,7 @@ type Job struct {
 	CreatedAt     time.Time         `json:"created_at"`
 	ModifiedAt    time.Time         `json:"modified_at"` // becoming due does not count
 	ReservedUntil time.Time         `json:"reserved_until,omitzero"`
-	ReservedBy    string            `json:"reserved_by,omitzero"` // Reserve.Consumer
+	ReservedBy    string            `json:"reserved_by,omitzero"` // ReserveOptions.Consumer
 	DiedAt        time.Time         `json:"died_at,omitzero"`
 	FinishedAt    time.Time         `json:"finished_at,omitzero"`
 	DeletedAt     time.Time         `json:"deleted_at,omitzero"`

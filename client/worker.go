@@ -126,7 +126,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		if free == 0 {
 			return nil
 		}
-		jobs, _, err := w.Client.reserve(ctx, nil, Reserve{Topics: w.Topics, Max: free, Wait: workerWait, TTR: w.TTR, Consumer: w.Consumer}, workerSoon)
+		jobs, _, err := w.Client.reserve(ctx, nil, ReserveOptions{Topics: w.Topics, Max: free, Wait: workerWait, TTR: w.TTR, Consumer: w.Consumer}, workerSoon)
 		for range free - len(jobs) {
 			<-slots
 		}
@@ -207,11 +207,11 @@ func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved)
 			w.failed("finish", err)
 		}
 	case buried:
-		if _, err := w.Client.Bury(ctx, j.Ref(), Bury{Reason: reason(failure)}); err != nil {
+		if _, err := w.Client.Bury(ctx, j.Ref(), BuryOptions{Reason: reason(failure)}); err != nil {
 			w.failed("bury", err)
 		}
 	default:
-		r := Release{Reason: reason(failure)}
+		r := ReleaseOptions{Reason: reason(failure)}
 		if w.Backoff != nil {
 			r.Delay = w.Backoff.after(j.Attempts)
 			r.AtOnce = r.Delay == 0
@@ -226,7 +226,7 @@ func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved)
 // finishAndReserve finishes a job and takes the next one in its place. It waits for one only for
 // nextWait: longer waits are left to the loop in Run, which waits for all free places.
 func (w *Worker) finishAndReserve(ctx context.Context, j *Reserved) (next *Reserved) {
-	jobs, finished, err := w.Client.FinishAndReserve(ctx, []Ref{j.Ref()}, Reserve{Topics: w.Topics, Wait: nextWait, TTR: w.TTR, Consumer: w.Consumer})
+	jobs, finished, err := w.Client.FinishAndReserve(ctx, []Ref{j.Ref()}, ReserveOptions{Topics: w.Topics, Wait: nextWait, TTR: w.TTR, Consumer: w.Consumer})
 	if err == nil {
 		err = finished[0]
 	}

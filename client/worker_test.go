@@ -42,7 +42,7 @@ func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
 	for _, id := range []string{"fine", "later", "never", "panics", "exits"} {
-		_, err := c.Add(ctx, client.Add{ID: id, Topic: "t", Body: client.Text(id)})
+		_, err := c.Add(ctx, client.NewJob{ID: id, Topic: "t", Body: client.Text(id)})
 		require.NoError(t, err)
 	}
 	reports := make(chan error, 10)
@@ -98,7 +98,7 @@ func TestAWorkerEndsAFunctionThatRunsTooLong(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
 	for _, id := range []string{"gives up", "ends well"} {
-		_, err := c.Add(ctx, client.Add{ID: id, Topic: "t", Body: client.Text("x")})
+		_, err := c.Add(ctx, client.NewJob{ID: id, Topic: "t", Body: client.Text("x")})
 		require.NoError(t, err)
 	}
 	startWorker(t, c, client.Worker{
@@ -127,7 +127,7 @@ func TestAWorkerEndsAFunctionThatRunsTooLong(t *testing.T) {
 func TestAWorkerDoesNotProlongAfterTheTimeout(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
-	_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x"), TTR: 300 * time.Millisecond, MaxAttempts: new(uint32(1))})
+	_, err := c.Add(ctx, client.NewJob{ID: "a", Topic: "t", Body: client.Text("x"), TTR: 300 * time.Millisecond, MaxAttempts: new(uint32(1))})
 	require.NoError(t, err)
 	end := make(chan struct{})
 	startWorker(t, c, client.Worker{
@@ -153,10 +153,10 @@ func TestAWorkerThatStopsLetsItsFunctionsEnd(t *testing.T) {
 		<-end
 		return nil
 	}})
-	_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+	_, err := c.Add(ctx, client.NewJob{ID: "a", Topic: "t", Body: client.Text("x")})
 	require.NoError(t, err)
 	<-begun
-	_, err = c.Add(ctx, client.Add{ID: "b", Topic: "t", Body: client.Text("x")})
+	_, err = c.Add(ctx, client.NewJob{ID: "b", Topic: "t", Body: client.Text("x")})
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
@@ -183,7 +183,7 @@ func TestAWorkerTellsItsFunctionThatTheGraceIsOver(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}})
-	_, err := c.Add(t.Context(), client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+	_, err := c.Add(t.Context(), client.NewJob{ID: "a", Topic: "t", Body: client.Text("x")})
 	require.NoError(t, err)
 	<-begun
 	stop()
@@ -207,7 +207,7 @@ func TestAWorkerDropsAJobThatItHasLost(t *testing.T) {
 			return nil
 		},
 	})
-	_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+	_, err := c.Add(ctx, client.NewJob{ID: "a", Topic: "t", Body: client.Text("x")})
 	require.NoError(t, err)
 	require.ErrorIs(t, <-failed, client.ErrLost)
 	require.True(t, lost.Load())

@@ -57,11 +57,11 @@ func TestEverythingMovesToAnotherCluster(t *testing.T) {
 	require.ElementsMatch(t, linesOf(t, before)[1:], linesOf(t, after)[1:])
 }
 
-func manyDelayed(part, n int) []client.Add {
-	jobs := make([]client.Add, n)
+func manyDelayed(part, n int) []client.NewJob {
+	jobs := make([]client.NewJob, n)
 	for i := range jobs {
 		id := fmt.Sprintf("many-%d-%d", part, i)
-		jobs[i] = client.Add{ID: id, Topic: "many", Delay: time.Duration(1+i) * time.Hour, Body: client.Text(id)}
+		jobs[i] = client.NewJob{ID: id, Topic: "many", Delay: time.Duration(1+i) * time.Hour, Body: client.Text(id)}
 	}
 	return jobs
 }

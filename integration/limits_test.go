@@ -47,7 +47,7 @@ func (c *cluster) newCrowd(consumers int, topic string, work func()) *limitedCro
 
 func (c *limitedCrowd) consume(consumer *client.Client, topic string, work func()) {
 	for c.ctx.Err() == nil {
-		jobs, err := consumer.Reserve(c.ctx, client.Reserve{Topics: []string{topic}, Max: 1, Wait: 5 * time.Second})
+		jobs, err := consumer.Reserve(c.ctx, client.ReserveOptions{Topics: []string{topic}, Max: 1, Wait: 5 * time.Second})
 		if err != nil {
 			continue // a node was killed; what it gave comes back
 		}
@@ -77,9 +77,9 @@ func (c *cluster) fill(topic string, jobs int) *client.Client {
 	producer, err := client.New(c.addrs())
 	require.NoError(c.t, err)
 	c.t.Cleanup(producer.Close)
-	adds := make([]client.Add, jobs)
+	adds := make([]client.NewJob, jobs)
 	for i := range adds {
-		adds[i] = client.Add{ID: fmt.Sprint(topic, "-", i), Topic: topic, TTR: 3 * time.Second, Body: client.Text("x")}
+		adds[i] = client.NewJob{ID: fmt.Sprint(topic, "-", i), Topic: topic, TTR: 3 * time.Second, Body: client.Text("x")}
 	}
 	_, err = producer.AddAll(c.t.Context(), adds)
 	require.NoError(c.t, err)
@@ -89,7 +89,7 @@ func (c *cluster) fill(topic string, jobs int) *client.Client {
 // drained waits until the topic has no jobs.
 func (c *cluster) drained(producer *client.Client, topic string) {
 	c.until(func() error {
-		left, err := producer.Topic(c.t.Context(), topic)
+		left, err := producer.Topics().Get(c.t.Context(), topic)
 		if err == nil && left.Ready+left.Reserved+left.Delayed > 0 {
 			err = fmt.Errorf("%d jobs are ready, %d reserved", left.Ready, left.Reserved)
 		}
@@ -144,7 +144,7 @@ func TestNoMoreThanTheLimitAreHeldWhileTheLeaderIsKilled(t *testing.T) {
 	producer := c.fill("t", jobs)
 	var most atomic.Uint64
 	crowd := c.newCrowd(20, "t", func() {
-		topic, err := producer.Topic(context.Background(), "t")
+		topic, err := producer.Topics().Get(context.Background(), "t")
 		for m := most.Load(); err == nil && topic.Reserved > m && !most.CompareAndSwap(m, topic.Reserved); m = most.Load() {
 		}
 	})

@@ -31,7 +31,7 @@ func TestPushOutlastsTheLeader(t *testing.T) {
 	c := startCluster(t, 3, "--push-allow", target.Listener.Addr().String())
 	all := connectTo(t, patience, c.addrs()...)
 	const jobs = 2000
-	_, err := all.SetSettings(t.Context(), "hooks", client.Settings{
+	_, err := all.Topics().SetSettings(t.Context(), "hooks", client.Settings{
 		Push:    &client.Push{URL: target.URL, Secret: "sixteen bytes or more"},
 		Backoff: &client.Backoff{Delays: []client.Duration{{Duration: 100_000_000}}},
 	}, client.AnyRevision)
@@ -43,9 +43,9 @@ func TestPushOutlastsTheLeader(t *testing.T) {
 	}
 	leader := c.leader()
 	for i := 0; i < jobs; i += 500 {
-		var batch []client.Add
+		var batch []client.NewJob
 		for k := i; k < i+500; k++ {
-			batch = append(batch, client.Add{ID: fmt.Sprint(k), Topic: "hooks", Body: client.Text("x")})
+			batch = append(batch, client.NewJob{ID: fmt.Sprint(k), Topic: "hooks", Body: client.Text("x")})
 		}
 		_, err := all.AddBatch(t.Context(), batch)
 		require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestPushOutlastsTheLeader(t *testing.T) {
 		}
 	}
 	c.until(func() error {
-		topic, err := all.Topic(context.Background(), "hooks")
+		topic, err := all.Topics().Get(context.Background(), "hooks")
 		if err == nil && topic.Finished != jobs {
 			err = fmt.Errorf("%+v", topic)
 		}

@@ -146,7 +146,7 @@ func (p *readmeProgram) run(t *testing.T, l *readmeClient, code string) {
 	switch {
 	case p.finished > 0:
 		c.until(func() error {
-			topic, err := queue.Topic(t.Context(), "demo")
+			topic, err := queue.Topics().Get(t.Context(), "demo")
 			if err == nil && topic.Finished < p.finished {
 				err = fmt.Errorf("%d jobs are finished; %s", topic.Finished, errs)
 			}

@@ -63,7 +63,7 @@ func TestReadmeWorkersDoTheirJobs(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(l.before+readmeBlock(t, "A worker", l.language, node)), 0o600))
 			queue, err := client.New([]string{node})
 			require.NoError(t, err)
-			_, err = queue.Add(t.Context(), client.Add{Topic: "unpaid", ID: "order-5", Body: client.Text("x")})
+			_, err = queue.Add(t.Context(), client.NewJob{Topic: "unpaid", ID: "order-5", Body: client.Text("x")})
 			require.NoError(t, err)
 
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

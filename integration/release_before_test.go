@@ -103,10 +103,10 @@ func (c *cluster) writeEverything(queue *client.Client) {
 	} {
 		c.tarryOf(c.Nodes()[0].Binary(), command...)
 	}
-	jobs, err := queue.Reserve(c.t.Context(), client.Reserve{Topics: []string{"old.work"}, Wait: patience})
+	jobs, err := queue.Reserve(c.t.Context(), client.ReserveOptions{Topics: []string{"old.work"}, Wait: patience})
 	require.NoError(c.t, err)
 	require.Len(c.t, jobs, 1)
-	_, err = queue.Bury(c.t.Context(), jobs[0].Ref(), client.Bury{Reason: "broken"})
+	_, err = queue.Bury(c.t.Context(), jobs[0].Ref(), client.BuryOptions{Reason: "broken"})
 	require.NoError(c.t, err)
 }
 
@@ -137,12 +137,12 @@ func (c *cluster) retryingClient(queue *client.Client) (end func()) {
 		for failed == nil && (ctx.Err() == nil || len(finished) < added) {
 			if ctx.Err() == nil {
 				id := fmt.Sprintf("retried-%d", added)
-				if _, failed = queue.Add(c.t.Context(), client.Add{Topic: "retried", ID: id, Body: client.Text(id)}); failed != nil {
+				if _, failed = queue.Add(c.t.Context(), client.NewJob{Topic: "retried", ID: id, Body: client.Text(id)}); failed != nil {
 					return
 				}
 				added++
 			}
-			jobs, err := queue.Reserve(c.t.Context(), client.Reserve{Topics: []string{"retried"}, Wait: time.Second})
+			jobs, err := queue.Reserve(c.t.Context(), client.ReserveOptions{Topics: []string{"retried"}, Wait: time.Second})
 			failed = err
 			for _, j := range jobs {
 				// A job that was handed out again by a new leader is finished by either call.

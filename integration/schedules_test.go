@@ -15,14 +15,14 @@ import (
 func everySecond(t *testing.T, c *cluster, cl *client.Client, name string, change func(*client.Schedule)) {
 	s := client.Schedule{Spec: "* * * * * *", Job: client.ScheduledJob{Topic: name, Body: client.Text("{{planned_ms}}")}}
 	change(&s)
-	_, err := cl.PutSchedule(t.Context(), name, s, 0)
+	_, err := cl.Schedules().Put(t.Context(), name, s, 0)
 	require.NoError(t, err)
 	untilStarted(t, c, cl, name, 1)
 }
 
 func untilStarted(t *testing.T, c *cluster, cl *client.Client, name string, n uint64) {
 	c.until(func() error {
-		s, err := cl.Schedule(t.Context(), name)
+		s, err := cl.Schedules().Get(t.Context(), name)
 		if err == nil && s.Counts.Started < n {
 			err = fmt.Errorf("%s has had %d runs of %d", name, s.Counts.Started, n)
 		}
@@ -33,10 +33,10 @@ func untilStarted(t *testing.T, c *cluster, cl *client.Client, name string, n ui
 // takeRuns pauses a schedule and gives the planned instants of all its jobs.
 func takeRuns(t *testing.T, cl *client.Client, name string) (planned map[time.Time]int, info *client.ScheduleInfo) {
 	ctx := t.Context()
-	require.NoError(t, cl.PauseSchedule(ctx, name))
+	require.NoError(t, cl.Schedules().Pause(ctx, name))
 	planned = map[time.Time]int{}
 	for {
-		jobs, err := cl.Reserve(ctx, client.Reserve{Topics: []string{name}, Max: 1000})
+		jobs, err := cl.Reserve(ctx, client.ReserveOptions{Topics: []string{name}, Max: 1000})
 		require.NoError(t, err)
 		if len(jobs) == 0 {
 			break
@@ -49,7 +49,7 @@ func takeRuns(t *testing.T, cl *client.Client, name string) (planned map[time.Ti
 			require.NoError(t, cl.Finish(ctx, j.Ref()))
 		}
 	}
-	info, err := cl.Schedule(ctx, name)
+	info, err := cl.Schedules().Get(ctx, name)
 	require.NoError(t, err)
 	return planned, info
 }
@@ -75,7 +75,7 @@ func TestEverySecondHasExactlyOneJobWhileLeadersAreKilled(t *testing.T) {
 	defer cl.Close()
 	everySecond(t, c, cl, "tick", func(s *client.Schedule) { s.MissedAfter.Duration = time.Minute })
 	for range 2 {
-		s, err := cl.Schedule(t.Context(), "tick")
+		s, err := cl.Schedules().Get(t.Context(), "tick")
 		require.NoError(t, err)
 		untilStarted(t, c, cl, "tick", s.Counts.Started+3)
 		victim := c.leader()
@@ -125,7 +125,7 @@ func TestRunsThatAreMissedWhileAllNodesAreDown(t *testing.T) {
 	for policy, kept := range policies {
 		t.Run(policy, func(t *testing.T) {
 			missed := untilMissed(t, c, cl, policy, 2)
-			s, err := cl.Schedule(t.Context(), policy)
+			s, err := cl.Schedules().Get(t.Context(), policy)
 			require.NoError(t, err)
 			untilStarted(t, c, cl, policy, s.Counts.Started+1) // so that none is missed behind the last job
 			planned, info := takeRuns(t, cl, policy)
@@ -133,7 +133,7 @@ func TestRunsThatAreMissedWhileAllNodesAreDown(t *testing.T) {
 			require.EqualValues(t, len(planned), info.Counts.Started)
 			require.EqualValues(t, last.Sub(first)/time.Second+1, info.Counts.Started+info.Counts.Missed, "each second is a job or counted as missed")
 			// What was started in the very step that counted the missed ones.
-			runs, err := cl.ScheduleRuns(t.Context(), policy)
+			runs, err := cl.Schedules().Runs(t.Context(), policy)
 			require.NoError(t, err)
 			var batch []client.PastRun
 			for _, r := range runs {
@@ -154,7 +154,7 @@ func TestRunsThatAreMissedWhileAllNodesAreDown(t *testing.T) {
 // untilMissed waits for a batch of missed runs of at least n.
 func untilMissed(t *testing.T, c *cluster, cl *client.Client, name string, n uint64) (missed client.PastRun) {
 	c.until(func() error {
-		runs, err := cl.ScheduleRuns(t.Context(), name)
+		runs, err := cl.Schedules().Runs(t.Context(), name)
 		if err != nil {
 			return err
 		}
@@ -180,15 +180,15 @@ func TestAScheduleHasItsNextRunWhenItsPutReturns(t *testing.T) {
 	for i := range 30 {
 		name := fmt.Sprint("s", i%10)
 		planned := func() {
-			s, err := cl.Schedule(t.Context(), name)
+			s, err := cl.Schedules().Get(t.Context(), name)
 			require.NoError(t, err)
 			require.False(t, s.NextAt.IsZero())
 		}
-		_, err := cl.PutSchedule(t.Context(), name, client.Schedule{Spec: fmt.Sprintf("@every %dh", i+1), Job: client.ScheduledJob{Topic: "t", Body: client.Text("x")}}, 0)
+		_, err := cl.Schedules().Put(t.Context(), name, client.Schedule{Spec: fmt.Sprintf("@every %dh", i+1), Job: client.ScheduledJob{Topic: "t", Body: client.Text("x")}}, 0)
 		require.NoError(t, err)
 		planned()
-		require.NoError(t, cl.PauseSchedule(t.Context(), name))
-		require.NoError(t, cl.ResumeSchedule(t.Context(), name))
+		require.NoError(t, cl.Schedules().Pause(t.Context(), name))
+		require.NoError(t, cl.Schedules().Resume(t.Context(), name))
 		planned()
 	}
 }

@@ -160,14 +160,14 @@ func TestNoDiskAndNoBackupShowsTheSecretOfAPush(t *testing.T) {
 	one := c.Nodes()[0]
 	c.tarry("auth", "bootstrap", "--addr", one.HTTP, "--data-dir", one.DataDir(), "-o", c.root)
 	all := connectTo(t, patience, c.addrs()...)
-	_, err := all.SetSettings(t.Context(), "hooks", client.Settings{
+	_, err := all.Topics().SetSettings(t.Context(), "hooks", client.Settings{
 		Push:        &client.Push{URL: target.URL, Secret: hookSecret},
 		Description: marker, Backoff: &client.Backoff{Delays: []client.Duration{{Duration: 100_000_000}}},
 	}, client.AnyRevision)
 	require.NoError(t, err)
 	post := func(id string) {
 		t.Helper()
-		_, err := all.Add(t.Context(), client.Add{ID: id, Topic: "hooks", Body: client.Text("x"), MaxAttempts: new(uint32(0))})
+		_, err := all.Add(t.Context(), client.NewJob{ID: id, Topic: "hooks", Body: client.Text("x"), MaxAttempts: new(uint32(0))})
 		require.NoError(t, err)
 	}
 	post("sealed")

@@ -101,13 +101,13 @@ func allJobs(ctx context.Context, addrs []string) (map[string]string, error) {
 	}
 	defer q.Close()
 	found := map[string]string{}
-	topics, _, err := q.Topics(ctx, "", 1000)
+	topics, _, err := q.Topics().List(ctx, "", 1000)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range topics {
 		for _, state := range []string{"delayed", "ready", "reserved", "dead"} {
-			for j, err := range q.Jobs(ctx, client.List{Topic: t.Name, State: state, Page: 1000}) {
+			for j, err := range q.Jobs(ctx, client.ListOptions{Topic: t.Name, State: state, Page: 1000}) {
 				if err != nil {
 					return nil, err
 				}

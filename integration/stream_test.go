@@ -34,7 +34,7 @@ func (s *streamer) run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	for ctx.Err() == nil {
-		for j, err := range s.from.Stream(ctx, client.Stream{Topics: []string{"work"}, Credit: s.credit, TTR: 10 * time.Second, Heartbeat: time.Second}) {
+		for j, err := range s.from.Stream(ctx, client.StreamOptions{Topics: []string{"work"}, Credit: s.credit, TTR: 10 * time.Second, Heartbeat: time.Second}) {
 			if err != nil {
 				break // the node is down; try again until it is back
 			}
@@ -89,14 +89,14 @@ func TestStreamsOutlastTheLeader(t *testing.T) {
 		work.Go(func() { s.run(ctx) })
 	}
 	topic := func() client.Topic {
-		topic, err := all.Topic(ctx, "work")
+		topic, err := all.Topics().Get(ctx, "work")
 		require.NoError(t, err)
 		return topic
 	}
 	add := func(from, to int) {
-		var batch []client.Add
+		var batch []client.NewJob
 		for i := from; i < to; i++ {
-			batch = append(batch, client.Add{ID: fmt.Sprint(i), Topic: "work", Body: client.Text("x")})
+			batch = append(batch, client.NewJob{ID: fmt.Sprint(i), Topic: "work", Body: client.Text("x")})
 		}
 		results, err := all.AddBatch(ctx, batch)
 		require.NoError(t, err)

@@ -98,7 +98,7 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		Priority *uint32 `json:"priority"`
 		Reason   string  `json:"reason"`
 	}) (any, error) {
-		return d.client.Bury(ctx, a.ref(), client.Bury{Priority: a.Priority, Reason: a.Reason})
+		return d.client.Bury(ctx, a.ref(), client.BuryOptions{Priority: a.Priority, Reason: a.Reason})
 	}),
 	"kick": verb(func(ctx context.Context, d *driver, a struct {
 		refArgs
@@ -116,13 +116,13 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		return d.client.Move(ctx, a.ref(), a.To)
 	}),
 	"delete_jobs": verb(func(ctx context.Context, d *driver, a foundArgs) (any, error) {
-		return changed("deleted")(d.client.DeleteFound(ctx, a.found()))
+		return changed("deleted")(d.client.DeleteJobs(ctx, a.found()))
 	}),
 	"update_jobs": verb(func(ctx context.Context, d *driver, a foundArgs) (any, error) {
-		return changed("updated")(d.client.UpdateFound(ctx, a.found(), a.Changes.update()))
+		return changed("updated")(d.client.UpdateJobs(ctx, a.found(), a.Changes.update()))
 	}),
 	"kick_jobs": verb(func(ctx context.Context, d *driver, a foundArgs) (any, error) {
-		return changed("kicked")(d.client.KickFound(ctx, a.found(), a.ToTopic))
+		return changed("kicked")(d.client.KickJobs(ctx, a.found(), a.ToTopic))
 	}),
 	"list":       verb(list),
 	"kick_topic": verb(kickTopic),
@@ -130,7 +130,7 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		sweepArgs
 		State string `json:"state"`
 	}) (any, error) {
-		return swept("deleted")(d.client.Purge(ctx, a.Topic, a.State, a.sweep()))
+		return swept("deleted")(d.client.Topics().Purge(ctx, a.Topic, a.State, a.sweep()))
 	}),
 	"move_topic": verb(func(ctx context.Context, d *driver, a struct {
 		sweepArgs
@@ -139,29 +139,33 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		Cursor string   `json:"cursor"`
 	}) (any, error) {
 		if reflect.ValueOf(a.Filter).IsZero() && a.Max == 0 {
-			return swept("moved")(d.client.MoveTopic(ctx, a.Topic, a.To, a.States...))
+			return swept("moved")(d.client.Topics().MoveAll(ctx, a.Topic, a.To, a.States...))
 		}
-		m, err := d.client.MoveMany(ctx, a.Topic, client.MoveMany{Sweep: a.sweep(), To: a.To, States: a.States, Cursor: a.Cursor})
+		m, err := d.client.Topics().Move(ctx, a.Topic, client.MoveOptions{Sweep: a.sweep(), To: a.To, States: a.States, Cursor: a.Cursor})
 		return object{"moved": m.Count, "skipped": m.Skipped, "more": m.More, "next": m.Next}, err
 	}),
-	"topic": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Topic(ctx, a.Topic) }),
+	"topic": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) {
+		return d.client.Topics().Get(ctx, a.Topic)
+	}),
 	"topics": verb(func(ctx context.Context, d *driver, a struct {
 		After string `json:"after"`
 		Max   int    `json:"max"`
 	}) (any, error) {
-		topics, next, err := d.client.Topics(ctx, a.After, a.Max)
+		topics, next, err := d.client.Topics().List(ctx, a.After, a.Max)
 		return object{"topics": topics, "next": next}, err
 	}),
-	"stats":           verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Stats(ctx) }),
+	"stats":           verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Topics().Stats(ctx) }),
 	"forecast":        verb(forecast),
 	"forecast_topics": verb(forecastTopics),
-	"rates":           verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Rates(ctx, a.Topic) }),
+	"rates": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) {
+		return d.client.Topics().Rates(ctx, a.Topic)
+	}),
 	"release_topic": verb(func(ctx context.Context, d *driver, a struct {
 		sweepArgs
 		Consumer string `json:"consumer"`
 		Reason   string `json:"reason"`
 	}) (any, error) {
-		return swept("released")(d.client.ReleaseMany(ctx, a.Topic, a.Consumer, a.Reason, a.sweep()))
+		return swept("released")(d.client.Topics().Release(ctx, a.Topic, a.Consumer, a.Reason, a.sweep()))
 	}),
 	"reschedule":  verb(reschedule),
 	"dead":        verb(dead),
@@ -174,70 +178,76 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		Until time.Time       `json:"until"`
 	}) (any, error) {
 		if !a.Until.IsZero() {
-			return d.client.PauseUntil(ctx, a.Topic, a.Until)
+			return d.client.Topics().PauseUntil(ctx, a.Topic, a.Until)
 		}
-		return d.client.Pause(ctx, a.Topic, a.For.Duration)
+		return d.client.Topics().Pause(ctx, a.Topic, a.For.Duration)
 	}),
-	"resume":   verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Resume(ctx, a.Topic) }),
-	"settings": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Settings(ctx, a.Topic) }),
+	"resume": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) {
+		return d.client.Topics().Resume(ctx, a.Topic)
+	}),
+	"settings": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) {
+		return d.client.Topics().Settings(ctx, a.Topic)
+	}),
 	"set_settings": verb(func(ctx context.Context, d *driver, a struct {
 		topicArgs
 		Settings client.Settings `json:"settings"`
 	}) (any, error) {
-		return d.client.SetSettings(ctx, a.Topic, a.Settings, 0)
+		return d.client.Topics().SetSettings(ctx, a.Topic, a.Settings, 0)
 	}),
 	"change_settings": verb(changeSettings),
 	"delete_settings": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) {
-		return d.client.DeleteSettings(ctx, a.Topic, client.AnyRevision)
+		return d.client.Topics().DeleteSettings(ctx, a.Topic, client.AnyRevision)
 	}),
 	"all_settings": verb(func(ctx context.Context, d *driver, a pageArgs) (any, error) {
 		return pages("topics", a, func(after string) ([]client.TopicSettings, string, error) {
-			return d.client.AllSettings(ctx, after, a.Max)
+			return d.client.Topics().AllSettings(ctx, after, a.Max)
 		})
 	}),
 
 	"schedules": verb(func(ctx context.Context, d *driver, a pageArgs) (any, error) {
 		return pages("schedules", a, func(after string) ([]client.ScheduleInfo, string, error) {
-			return d.client.Schedules(ctx, after, a.Max)
+			return d.client.Schedules().List(ctx, after, a.Max)
 		})
 	}),
 	"put_schedule": verb(func(ctx context.Context, d *driver, a struct {
 		nameArgs
 		Schedule client.Schedule `json:"schedule"`
 	}) (any, error) {
-		return d.client.PutSchedule(ctx, a.Name, a.Schedule, 0)
+		return d.client.Schedules().Put(ctx, a.Name, a.Schedule, 0)
 	}),
-	"schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) { return d.client.Schedule(ctx, a.Name) }),
+	"schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
+		return d.client.Schedules().Get(ctx, a.Name)
+	}),
 	"delete_schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
-		return object{}, d.client.DeleteSchedule(ctx, a.Name, 0)
+		return object{}, d.client.Schedules().Delete(ctx, a.Name, 0)
 	}),
 	"pause_schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
-		return object{}, d.client.PauseSchedule(ctx, a.Name)
+		return object{}, d.client.Schedules().Pause(ctx, a.Name)
 	}),
 	"resume_schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
-		return object{}, d.client.ResumeSchedule(ctx, a.Name)
+		return object{}, d.client.Schedules().Resume(ctx, a.Name)
 	}),
 	"run_schedule": verb(func(ctx context.Context, d *driver, a struct {
 		nameArgs
 		Key string `json:"key"`
 	}) (any, error) {
-		return d.client.RunSchedule(ctx, a.Name, a.Key)
+		return d.client.Schedules().Run(ctx, a.Name, a.Key)
 	}),
 	"schedule_runs": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
-		return inMember("runs")(d.client.ScheduleRuns(ctx, a.Name))
+		return inMember("runs")(d.client.Schedules().Runs(ctx, a.Name))
 	}),
 	"preview_schedule": verb(func(ctx context.Context, d *driver, a struct {
 		nameArgs
 		Count int `json:"count"`
 	}) (any, error) {
-		return inMember("runs")(d.client.PreviewSchedule(ctx, a.Name, a.Count))
+		return inMember("runs")(d.client.Schedules().Preview(ctx, a.Name, a.Count))
 	}),
 	"preview_spec": verb(func(ctx context.Context, d *driver, a struct {
 		client.Schedule
 		After time.Time `json:"after"`
 		Count int       `json:"count"`
 	}) (any, error) {
-		return inMember("runs")(d.client.PreviewSpec(ctx, a.Schedule, a.After, a.Count))
+		return inMember("runs")(d.client.Schedules().PreviewSpec(ctx, a.Schedule, a.After, a.Count))
 	}),
 
 	"whoami":       verb(whoAmI),
@@ -253,26 +263,28 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	"delete_namespace": verb(deleteNamespace),
 
 	"members": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
-		return inMember("members")(d.client.Members(ctx))
+		return inMember("members")(d.client.Cluster().Members(ctx))
 	}),
-	"health": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Health(ctx) }),
-	"clocks": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Clocks(ctx) }),
-	"verify": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Verify(ctx) }),
+	"health": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Cluster().Health(ctx) }),
+	"clocks": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Cluster().Clocks(ctx) }),
+	"verify": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Cluster().Verify(ctx) }),
 	"transfer_leadership": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) {
-		moved, err := d.client.TransferLeadership(ctx, a.ID)
+		moved, err := d.client.Cluster().TransferLeadership(ctx, a.ID)
 		return object{"moved": moved}, err
 	}),
 	"remove_member": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) {
-		return object{}, d.client.RemoveMember(ctx, a.ID)
+		return object{}, d.client.Cluster().RemoveMember(ctx, a.ID)
 	}),
 	"join": verb(func(ctx context.Context, d *driver, a struct {
 		Addresses []string `json:"addresses"`
 	}) (any, error) {
-		return object{}, d.client.Join(ctx, a.Addresses)
+		return object{}, d.client.Node().Join(ctx, a.Addresses)
 	}),
-	"leave": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return object{}, d.client.Leave(ctx) }),
+	"leave": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
+		return object{}, d.client.Node().Leave(ctx)
+	}),
 	"reset_clock": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
-		return object{}, d.client.ResetClock(ctx)
+		return object{}, d.client.Cluster().ResetClock(ctx)
 	}),
 }
 
@@ -285,8 +297,8 @@ func swept(name string) func(s client.Swept, err error) (any, error) {
 	return func(s client.Swept, err error) (any, error) { return object{name: s.Count, "more": s.More}, err }
 }
 
-func changed(name string) func(c client.ChangedFound, err error) (any, error) {
-	return func(c client.ChangedFound, err error) (any, error) {
+func changed(name string) func(c client.ChangedJobs, err error) (any, error) {
+	return func(c client.ChangedJobs, err error) (any, error) {
 		return object{name: c.Count, "skipped": c.Skipped, "more": c.More, "next": c.Next}, err
 	}
 }
@@ -303,9 +315,9 @@ type foundArgs struct {
 	ToTopic string     `json:"to_topic"`
 }
 
-func (a foundArgs) found() client.Found {
+func (a foundArgs) found() client.Selection {
 	f := a.Found
-	return client.Found{Topic: f.Topic, State: f.State, Filter: f.Filter, Max: f.Max, Cursor: f.Cursor}
+	return client.Selection{Topic: f.Topic, State: f.State, Filter: f.Filter, Max: f.Max, Cursor: f.Cursor}
 }
 
 type jobsArgs[T any] struct {
@@ -343,8 +355,8 @@ type addArgs struct {
 	client.Body
 }
 
-func (a addArgs) add() client.Add {
-	return client.Add{
+func (a addArgs) add() client.NewJob {
+	return client.NewJob{
 		ID: a.ID, Topic: a.Topic, Body: a.Body, Delay: a.Delay.Duration, DueAt: a.DueAt, ExpiresAt: a.ExpiresAt, TTR: a.TTR.Duration,
 		Priority: a.Priority, MaxAttempts: a.MaxAttempts, Backoff: backoff(a.Backoff), Headers: a.Headers, PushURL: a.PushURL, IfExists: a.IfExists,
 	}
@@ -362,8 +374,8 @@ func backoff(text json.RawMessage) *client.Backoff {
 	return b
 }
 
-func adds(list []addArgs) []client.Add {
-	made := make([]client.Add, len(list))
+func adds(list []addArgs) []client.NewJob {
+	made := make([]client.NewJob, len(list))
 	for i, a := range list {
 		made[i] = a.add()
 	}
@@ -414,8 +426,8 @@ type reserveArgs struct {
 	Consumer string          `json:"consumer"`
 }
 
-func (a reserveArgs) reserve() client.Reserve {
-	return client.Reserve{Topics: a.Topics, Max: a.Max, Wait: a.Wait.Duration, TTR: a.TTR.Duration, Consumer: a.Consumer}
+func (a reserveArgs) reserve() client.ReserveOptions {
+	return client.ReserveOptions{Topics: a.Topics, Max: a.Max, Wait: a.Wait.Duration, TTR: a.TTR.Duration, Consumer: a.Consumer}
 }
 
 func reserve(ctx context.Context, d *driver, a reserveArgs) (any, error) {
@@ -469,7 +481,7 @@ func release(ctx context.Context, d *driver, a struct {
 	Priority *uint32          `json:"priority"`
 	Reason   string           `json:"reason"`
 }) (any, error) {
-	r := client.Release{Priority: a.Priority, Reason: a.Reason}
+	r := client.ReleaseOptions{Priority: a.Priority, Reason: a.Reason}
 	if a.Delay != nil {
 		r.Delay, r.AtOnce = a.Delay.Duration, a.Delay.Duration == 0
 	}
@@ -484,7 +496,7 @@ func list(ctx context.Context, d *driver, a struct {
 	Max   int             `json:"max"`
 }) (any, error) {
 	jobs := []*client.Job{}
-	q := client.List{Topic: a.Topic, State: a.State, Filter: a.Filter, Bodies: string(a.Body) == "true", Page: a.Max}
+	q := client.ListOptions{Topic: a.Topic, State: a.State, Filter: a.Filter, Bodies: string(a.Body) == "true", Page: a.Max}
 	for j, err := range d.client.Jobs(ctx, q) {
 		if err != nil {
 			return nil, err
@@ -507,5 +519,5 @@ func kickTopic(ctx context.Context, d *driver, a struct {
 	Rate    float64 `json:"rate"`
 	ToTopic string  `json:"to_topic"`
 }) (any, error) {
-	return swept("kicked")(d.client.KickMany(ctx, a.Topic, client.KickMany{Sweep: a.sweep(), Rate: a.Rate, ToTopic: a.ToTopic}))
+	return swept("kicked")(d.client.Topics().Kick(ctx, a.Topic, client.KickOptions{Sweep: a.sweep(), Rate: a.Rate, ToTopic: a.ToTopic}))
 }

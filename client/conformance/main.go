@@ -248,7 +248,7 @@ func streamOpen(_ context.Context, d *driver, a streamArgs) (any, error) {
 	d.closeStream()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &streamReader{cancel: cancel, jobs: make(chan streamed)}
-	want := client.Stream{
+	want := client.StreamOptions{
 		Topics: a.Topics, Credit: a.Credit, Max: a.Max, TTR: a.TTR.Duration, Heartbeat: a.Heartbeat.Duration,
 		Consumer: a.Consumer, ReleaseOnClose: a.OnClose == "release",
 	}

@@ -12,17 +12,17 @@ type namespaceArgs struct {
 }
 
 func putNamespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) {
-	return d.client.PutNamespace(ctx, a.Name, a.NamespaceSpec, client.AnyRevision)
+	return d.client.Namespaces().Put(ctx, a.Name, a.NamespaceSpec, client.AnyRevision)
 }
 
 func namespaces(ctx context.Context, d *driver, _ struct{}) (any, error) {
-	return inMember("namespaces")(d.client.Namespaces(ctx))
+	return inMember("namespaces")(d.client.Namespaces().List(ctx))
 }
 
 func namespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) {
-	return d.client.Namespace(ctx, a.Name)
+	return d.client.Namespaces().Get(ctx, a.Name)
 }
 
 func deleteNamespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) {
-	return object{}, d.client.DeleteNamespace(ctx, a.Name)
+	return object{}, d.client.Namespaces().Delete(ctx, a.Name)
 }

@@ -12,13 +12,13 @@ type tokenArgs struct {
 }
 
 func putToken(ctx context.Context, d *driver, a tokenArgs) (any, error) {
-	return d.client.PutToken(ctx, a.ID, a.TokenSpec)
+	return d.client.Tokens().Put(ctx, a.ID, a.TokenSpec)
 }
 
 func tokens(ctx context.Context, d *driver, _ struct{}) (any, error) {
 	var all []client.Token
 	for after := ""; ; {
-		page, next, err := d.client.Tokens(ctx, after)
+		page, next, err := d.client.Tokens().List(ctx, after)
 		if all = append(all, page...); err != nil || next == "" {
 			return object{"tokens": all}, err
 		}
@@ -26,17 +26,19 @@ func tokens(ctx context.Context, d *driver, _ struct{}) (any, error) {
 	}
 }
 
-func token(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.Token(ctx, a.ID) }
+func token(ctx context.Context, d *driver, a refArgs) (any, error) {
+	return d.client.Tokens().Get(ctx, a.ID)
+}
 
 func rotateToken(ctx context.Context, d *driver, a struct {
 	ID      string          `json:"id"`
 	Overlap client.Duration `json:"overlap"`
 }) (any, error) {
-	return d.client.RotateToken(ctx, a.ID, a.Overlap.Duration)
+	return d.client.Tokens().Rotate(ctx, a.ID, a.Overlap.Duration)
 }
 
 func deleteToken(ctx context.Context, d *driver, a refArgs) (any, error) {
-	return object{}, d.client.DeleteToken(ctx, a.ID)
+	return object{}, d.client.Tokens().Delete(ctx, a.ID)
 }
 
 func whoAmI(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.WhoAmI(ctx) }

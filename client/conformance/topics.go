@@ -22,14 +22,14 @@ func forecast(ctx context.Context, d *driver, a struct {
 	topicArgs
 	stepArgs
 }) (any, error) {
-	return d.client.Forecast(ctx, a.Topic, a.steps())
+	return d.client.Topics().Forecast(ctx, a.Topic, a.steps())
 }
 
 func forecastTopics(ctx context.Context, d *driver, a struct {
 	stepArgs
 	Max int `json:"max"`
 }) (any, error) {
-	return d.client.ForecastTopics(ctx, a.steps(), a.Max)
+	return d.client.Topics().ForecastTopics(ctx, a.steps(), a.Max)
 }
 
 // changeSettings removes the settings that are null.
@@ -51,7 +51,7 @@ func changeSettings(ctx context.Context, d *driver, a struct {
 			unset = append(unset, name)
 		}
 	}
-	return d.client.ChangeSettings(ctx, a.Topic, changes, unset...)
+	return d.client.Topics().ChangeSettings(ctx, a.Topic, changes, unset...)
 }
 
 type pageArgs struct {

@@ -82,7 +82,7 @@ type fileAdder struct {
 	faults   int  // of a check
 	faulty   []lineText
 
-	batch []client.Add
+	batch []client.NewJob
 	lines []int // of the batch
 	next  addProgress
 }
@@ -227,7 +227,7 @@ func (m *fileAdder) take(line []byte) error {
 	if j.ID == "" {
 		j.ID = fmt.Sprintf("%s-%d", m.next.Name, m.next.Line)
 	}
-	a := client.Add{
+	a := client.NewJob{
 		ID: j.ID, Topic: j.Topic, Body: j.Body, Delay: j.Delay.Duration, DueAt: j.DueAt, ExpiresAt: j.ExpiresAt, TTR: j.TTR.Duration,
 		Priority: j.Priority, MaxAttempts: j.MaxAttempts, Headers: j.Headers, PushURL: j.PushURL, IfExists: j.IfExists,
 	}

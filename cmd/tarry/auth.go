@@ -37,7 +37,7 @@ func authBootstrapCommand() *cobra.Command {
 			return usagef("--data-dir: %w", err)
 		}
 		return t.makeToken(&file, "the first token is made", func() (client.TokenPut, error) {
-			return t.client.Bootstrap(ctx, proof, strings.Join(args, ""))
+			return t.client.Tokens().Bootstrap(ctx, proof, strings.Join(args, ""))
 		})
 	})
 }
@@ -117,16 +117,16 @@ func authAnonymousCommand() *cobra.Command {
 
 // setAuth changes the settings, and prints them.
 func (t *terminal) setAuth(ctx context.Context, change bool, f func(*client.Auth)) error {
-	a, err := t.client.Auth(ctx)
+	a, err := t.client.Tokens().Auth(ctx)
 	if err != nil {
 		return err
 	}
 	if change {
 		f(&a)
-		if err := t.client.SetAuth(ctx, a.Mode, a.Anonymous, a.Revision); err != nil {
+		if err := t.client.Tokens().SetAuth(ctx, a.Mode, a.Anonymous, a.Revision); err != nil {
 			return err
 		}
-		if a, err = t.client.Auth(ctx); err != nil {
+		if a, err = t.client.Tokens().Auth(ctx); err != nil {
 			return err
 		}
 	}

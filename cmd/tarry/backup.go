@@ -101,7 +101,7 @@ func (t *terminal) backup(ctx context.Context, o client.BackupOptions, out strin
 // copyBackup copies a backup and checks it meanwhile. An error of accept, which may be nil, ends it
 // at its header.
 func (t *terminal) copyBackup(ctx context.Context, o client.BackupOptions, to io.Writer, accept func(*backup.Header) error) (h backup.Header, size int64, err error) {
-	body, err := t.client.Backup(ctx, o)
+	body, err := t.client.Backups().Open(ctx, o)
 	if err != nil {
 		return h, 0, err
 	}

@@ -23,7 +23,7 @@ Exit code 1 if a node does not reply or cannot use its directory, or a file is n
 func backupListCommand() *cobra.Command {
 	c := newCommand("list", "list the scheduled backups of all nodes", "", backupListText, "tarry backup list", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		list, err := t.client.ScheduledBackups(ctx)
+		list, err := t.client.Backups().Scheduled(ctx)
 		if err != nil {
 			return err
 		}

@@ -94,14 +94,14 @@ func (b *bundle) write(ctx context.Context, to io.Writer, profiles []string) err
 // collect adds all parts, until ctx ends. Its error is that of the file: nodes may fail.
 func (b *bundle) collect(ctx context.Context, profiles []string) error {
 	t := b.t
-	members, err := t.client.Members(ctx)
+	members, err := t.client.Cluster().Members(ctx)
 	b.failed("members", err)
-	health, err := t.client.Health(ctx)
+	health, err := t.client.Cluster().Health(ctx)
 	b.failed("health", err)
 	for _, p := range health.Problems {
 		t.notes.line("health: %s: %s", p.Severity, p.Reason)
 	}
-	clocks, err := t.client.Clocks(ctx)
+	clocks, err := t.client.Cluster().Clocks(ctx)
 	b.failed("clocks", err)
 	errs := []error{
 		b.addJSON("binary.json", binaryVersion()), b.addJSON("members.json", members),
@@ -151,7 +151,7 @@ func (b *bundle) node(ctx context.Context, name, address string) error {
 	}
 	defer c.Close()
 	var errs []error
-	about, err := c.Node(ctx)
+	about, err := c.Node().Info(ctx)
 	var failed *client.Error
 	if errors.As(err, &failed) && failed.Status == 0 { // nothing else would be read either
 		b.failed(name, err)
@@ -160,11 +160,11 @@ func (b *bundle) node(ctx context.Context, name, address string) error {
 	if b.failed(name+": build and settings", err) {
 		errs = append(errs, b.addJSON(path.Join(dir, "node.json"), about))
 	}
-	events, err := c.Events(ctx, 0)
+	events, err := c.Node().Events(ctx, 0)
 	if b.failed(name+": events", err) {
 		errs = append(errs, b.addJSON(path.Join(dir, "events.json"), events))
 	}
-	log, err := c.NodeLog(ctx)
+	log, err := c.Node().Log(ctx)
 	if b.failed(name+": log", err) {
 		errs = append(errs, b.add(path.Join(dir, "log.txt"), []byte(strings.Join(log.Lines, "\n")+"\n")))
 	}

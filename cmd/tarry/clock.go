@@ -16,7 +16,7 @@ func clockCommand() *cobra.Command {
 	c := newCommand("clock", "compare the clocks of all nodes; exit code 1 if one is off", "", "Shows how far each node's clock is ahead of (+) or behind (-) the majority's. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away. With reset, sets that one back (tarry cluster clock reset --help).",
 		"tarry cluster clock", 0, 0)
 	cmd := c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		v, err := t.client.Clocks(ctx)
+		v, err := t.client.Cluster().Clocks(ctx)
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func clockResetCommand() *cobra.Command {
 		"tarry cluster clock reset", 0, 0)
 	c.plans(planClockReset)
 	return operate(c, false, "the queue's clock is right again", func(ctx context.Context, cl *client.Client, _ []string) error {
-		return cl.ResetClock(ctx)
+		return cl.Cluster().ResetClock(ctx)
 	})
 }
 

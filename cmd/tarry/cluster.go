@@ -22,7 +22,7 @@ func clusterCommand() *cobra.Command {
 func membersCommand() *cobra.Command {
 	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade). ROLE says if it is\ndrained. VOTER is never for a node that was started with --non-voter. The line below\nthem says what a node needs to become a member.", "tarry cluster members", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		members, err := t.client.Members(ctx)
+		members, err := t.client.Cluster().Members(ctx)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func verifyCommand() *cobra.Command {
 	c := newCommand("verify", "compare the states of all nodes; exit code 1 if they differ", "", "Compares the states of all nodes at one index of the log. Exit code 1 if one differs or\ndoes not answer.",
 		"tarry cluster verify", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		v, err := t.client.Verify(ctx)
+		v, err := t.client.Cluster().Verify(ctx)
 		if err != nil {
 			return err
 		}
@@ -162,22 +162,22 @@ func joinCommand() *cobra.Command {
 		"tarry cluster join --addr n4:7300 n1:7302 n2:7302", 1, 100)
 	c.plans(planJoin)
 	return operate(c, true, "joined", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.Join(ctx, args)
+		return cl.Node().Join(ctx, args)
 	})
 }
 
 func leaveCommand() *cobra.Command {
 	c := newCommand("leave", "make a node leave its cluster and stop", "", "Makes the node at --addr leave its cluster for good and stop. It asks before. The node cannot\njoin again before \"tarry cluster admit\".", "tarry cluster leave --addr n4:7300", 0, 0)
 	c.asks(func(ctx context.Context, t *terminal, _ []string) (string, error) {
-		members, err := t.client.Members(ctx)
+		members, err := t.client.Cluster().Members(ctx)
 		warning := ""
-		if about, err := t.client.Node(ctx); err == nil {
+		if about, err := t.client.Node().Info(ctx); err == nil {
 			warning = warnOfOneVoter(members, about.ID)
 		}
 		return fmt.Sprintf("Make %s leave its cluster of %s for good, and stop?%s", t.nodes[0], nodesOf(len(members)), warning), err
 	})
 	return operate(c, true, "left", func(ctx context.Context, cl *client.Client, _ []string) error {
-		return cl.Leave(ctx)
+		return cl.Node().Leave(ctx)
 	})
 }
 
@@ -189,21 +189,21 @@ func removeCommand() *cobra.Command {
 	c := newCommand("remove", "remove a node from the cluster for good", "ID", removeText,
 		"tarry cluster remove n3", 1, 1)
 	c.asks(func(ctx context.Context, t *terminal, args []string) (string, error) {
-		members, err := t.client.Members(ctx)
+		members, err := t.client.Cluster().Members(ctx)
 		if _, ok := memberOf(members, args[0]); err == nil && !ok {
 			return "", noMember(args[0])
 		}
 		return fmt.Sprintf("Remove %s from the cluster of %s for good?%s", args[0], nodesOf(len(members)), warnOfOneVoter(members, args[0])), err
 	})
 	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.RemoveMember(ctx, args[0])
+		return cl.Cluster().RemoveMember(ctx, args[0])
 	})
 }
 
 func removedCommand() *cobra.Command {
 	c := newCommand("removed", "list the nodes that were removed and must not join again", "", "Lists the nodes that were removed from the cluster, or have left it, and cannot join again\nbefore \"tarry cluster admit\".", "tarry cluster removed", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		removed, err := t.client.RemovedNodes(ctx)
+		removed, err := t.client.Cluster().Removed(ctx)
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func admitCommand() *cobra.Command {
 	c := newCommand("admit", "let a node that was removed join again", "ID", admitText, "tarry cluster admit n3", 1, 1)
 	c.plans(planAdmit)
 	return operate(c, false, "admitted", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.AdmitNode(ctx, args[0])
+		return cl.Cluster().Admit(ctx, args[0])
 	})
 }
 

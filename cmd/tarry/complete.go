@@ -152,7 +152,7 @@ func namesOf(cmd *cobra.Command, word string, ask lookup) (found []cobra.Complet
 }
 
 func topicsThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	page, _, _ := c.Topics(ctx, "", 0)
+	page, _, _ := c.Topics().List(ctx, "", 0)
 	for _, topic := range page {
 		names = append(names, topic.Name)
 	}
@@ -160,7 +160,7 @@ func topicsThere(ctx context.Context, c *client.Client, _ string) (names []strin
 }
 
 func schedulesThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	page, _, _ := c.Schedules(ctx, "", 0)
+	page, _, _ := c.Schedules().List(ctx, "", 0)
 	for _, s := range page {
 		names = append(names, s.Name)
 	}
@@ -168,7 +168,7 @@ func schedulesThere(ctx context.Context, c *client.Client, _ string) (names []st
 }
 
 func membersThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	members, _ := c.Members(ctx)
+	members, _ := c.Cluster().Members(ctx)
 	for _, m := range members {
 		names = append(names, m.ID)
 	}
@@ -176,7 +176,7 @@ func membersThere(ctx context.Context, c *client.Client, _ string) (names []stri
 }
 
 func removedThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	removed, _ := c.RemovedNodes(ctx)
+	removed, _ := c.Cluster().Removed(ctx)
 	for _, n := range removed {
 		names = append(names, n.ID)
 	}
@@ -184,7 +184,7 @@ func removedThere(ctx context.Context, c *client.Client, _ string) (names []stri
 }
 
 func invitationsThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	list, _ := c.Invitations(ctx)
+	list, _ := c.Cluster().Invitations(ctx)
 	for _, v := range list {
 		names = append(names, v.ID)
 	}
@@ -192,7 +192,7 @@ func invitationsThere(ctx context.Context, c *client.Client, _ string) (names []
 }
 
 func tokensThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	page, _, _ := c.Tokens(ctx, "")
+	page, _, _ := c.Tokens().List(ctx, "")
 	for _, k := range page {
 		names = append(names, k.ID)
 	}
@@ -204,7 +204,7 @@ func jobsThere(ctx context.Context, c *client.Client, word string) (names []stri
 	if word == "" {
 		return nil
 	}
-	page, _, _ := c.JobsPage(ctx, client.List{Filter: client.Filter{IDPrefix: word}, Page: completeJobs}, "")
+	page, _, _ := c.JobsPage(ctx, client.ListOptions{Filter: client.Filter{IDPrefix: word}, Page: completeJobs}, "")
 	for _, j := range page {
 		names = append(names, j.ID)
 	}

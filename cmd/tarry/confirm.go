@@ -85,7 +85,7 @@ func (p printer) prompt(text string) error {
 // matching counts the jobs of a topic that are in one of the states and pass the filter.
 func (t *terminal) matching(ctx context.Context, topic string, states []string, f client.Filter) (n int, err error) {
 	if reflect.ValueOf(f).IsZero() {
-		counts, err := t.client.Topic(ctx, topic)
+		counts, err := t.client.Topics().Get(ctx, topic)
 		by := map[string]uint64{"delayed": counts.Delayed, "ready": counts.Ready, "reserved": counts.Reserved, "dead": counts.Dead}
 		for _, state := range states {
 			n += int(by[state])
@@ -93,7 +93,7 @@ func (t *terminal) matching(ctx context.Context, topic string, states []string, 
 		return n, err
 	}
 	for _, state := range states {
-		for _, err := range t.client.Jobs(ctx, client.List{Topic: topic, State: state, Filter: f, Page: 1000}) {
+		for _, err := range t.client.Jobs(ctx, client.ListOptions{Topic: topic, State: state, Filter: f, Page: 1000}) {
 			if errors.Is(err, client.ErrIncomplete) {
 				t.notes.line("%v", err)
 				break

@@ -40,7 +40,7 @@ func reserveCommand() *cobra.Command {
 		if wait.d > 0 {
 			defer t.noteUnready(ctx, c.path(), wait.d)()
 		}
-		jobs, err := t.client.Reserve(ctx, client.Reserve{Topics: topics.names, Max: most, Wait: wait.d, TTR: ttr.d, Consumer: consumer})
+		jobs, err := t.client.Reserve(ctx, client.ReserveOptions{Topics: topics.names, Max: most, Wait: wait.d, TTR: ttr.d, Consumer: consumer})
 		if err != nil {
 			return err
 		}
@@ -306,5 +306,5 @@ func touchStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFla
 }
 
 func buryStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
-	return c.Bury(ctx, ref, client.Bury{Priority: s.priority.v, Reason: s.reason})
+	return c.Bury(ctx, ref, client.BuryOptions{Priority: s.priority.v, Reason: s.reason})
 }

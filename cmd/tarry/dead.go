@@ -23,7 +23,7 @@ func deadCommand() *cobra.Command {
 	c.flags.IntVarP(&most, "max", "n", 0, "`number` of groups or topics to show, up to 1000; default: 100")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if reason == nil {
-			d, err := t.client.Dead(ctx, strings.Join(args, ""), most)
+			d, err := t.client.Topics().Dead(ctx, strings.Join(args, ""), most)
 			if err != nil {
 				return err
 			}
@@ -32,7 +32,7 @@ func deadCommand() *cobra.Command {
 		if len(args) > 0 {
 			return usagef("--exact-reason lists all topics; leave out TOPIC")
 		}
-		d, err := t.client.DeadTopics(ctx, *reason, most)
+		d, err := t.client.Topics().DeadTopics(ctx, *reason, most)
 		if err != nil {
 			return err
 		}
@@ -106,17 +106,17 @@ func onlyExactReason(f client.Filter) bool {
 }
 
 // kickDead kicks the dead jobs of all topics with one reason.
-func (t *terminal) kickDead(ctx context.Context, dry bool, k client.KickMany) error {
+func (t *terminal) kickDead(ctx context.Context, dry bool, k client.KickOptions) error {
 	if dry {
 		n, err := t.deadWith(ctx, k.Filter)
 		return t.printDry("kicked", atMost(n, k.Max), err)
 	}
-	swept, err := t.client.KickDead(ctx, *k.Filter.ExactReason, k)
+	swept, err := t.client.Topics().KickDead(ctx, *k.Filter.ExactReason, k)
 	return t.printSwept("kicked", swept, err)
 }
 
 // deadWith counts the dead jobs of all topics with one reason.
 func (t *terminal) deadWith(ctx context.Context, f client.Filter) (int, error) {
-	d, err := t.client.DeadTopics(ctx, *f.ExactReason, 1)
+	d, err := t.client.Topics().DeadTopics(ctx, *f.ExactReason, 1)
 	return int(d.Jobs), err
 }

@@ -25,7 +25,7 @@ const maxMetrics = 64 << 20
 
 // cluster checks a running cluster.
 func (c *checkup) cluster(ctx context.Context, t *terminal) {
-	members, err := t.client.Members(ctx)
+	members, err := t.client.Cluster().Members(ctx)
 	if err != nil {
 		c.fail("cluster", "", "start the nodes, or give the address of one with --addr; tarry doctor --config checks a machine", "%s", explain(err))
 		return
@@ -83,7 +83,7 @@ func (c *checkup) voters(members []client.Member) {
 }
 
 func (c *checkup) health(ctx context.Context, t *terminal) {
-	h, err := t.client.Health(ctx)
+	h, err := t.client.Cluster().Health(ctx)
 	if err != nil {
 		c.fail("health", "", "", "%s", explain(err))
 		return
@@ -105,7 +105,7 @@ func (c *checkup) health(ctx context.Context, t *terminal) {
 }
 
 func (c *checkup) clocks(ctx context.Context, t *terminal) {
-	v, err := t.client.Clocks(ctx)
+	v, err := t.client.Cluster().Clocks(ctx)
 	if err != nil {
 		c.warn("clock", "", "tarry cluster clock compares them, once there is a leader", "the clocks were not compared: %s", explain(err))
 		return

@@ -29,7 +29,7 @@ func drainCommand() *cobra.Command {
 	force := c.flags.Bool("force", false, "drain it also where stopping it would leave no majority")
 	dry := c.flags.Bool("dry-run", false, "say what would be done, and change nothing")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		members, err := t.client.Members(ctx)
+		members, err := t.client.Cluster().Members(ctx)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func drainCommand() *cobra.Command {
 			return usagef("--addr: %w", err)
 		}
 		defer cl.Close()
-		about, err := cl.Node(ctx)
+		about, err := cl.Node().Info(ctx)
 		if err != nil {
 			return err
 		}
@@ -59,9 +59,9 @@ func drainCommand() *cobra.Command {
 		late := time.AfterFunc(quietTime, func() { t.notes.line("%s: waiting until another node leads", c.path()) })
 		defer late.Stop()
 		if *undo {
-			err = cl.Undrain(ctx)
+			err = cl.Node().Undrain(ctx)
 		} else {
-			err = cl.Drain(ctx)
+			err = cl.Node().Drain(ctx)
 		}
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ func majorityLoss(members []client.Member, node string) string {
 	return fmt.Sprintf("stopping %s would leave %d of %d voters that serve, which is no majority: %s", node, left, voters, cmp.Or(strings.Join(others, ", "), "there is no third"))
 }
 
-func drainPlan(members []client.Member, about client.Node, undo bool, loss string) string {
+func drainPlan(members []client.Member, about client.NodeInfo, undo bool, loss string) string {
 	if undo {
 		if !about.Draining {
 			return "nothing was done: " + about.ID + " is not drained"

@@ -38,11 +38,11 @@ func planJoin(ctx context.Context, t *terminal, args []string) (string, error) {
 	if err := t.needsOneNode(); err != nil {
 		return "", err
 	}
-	node, err := t.client.Node(ctx)
+	node, err := t.client.Node().Info(ctx)
 	if err != nil {
 		return "", err
 	}
-	members, err := t.client.Members(ctx)
+	members, err := t.client.Cluster().Members(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func planJoin(ctx context.Context, t *terminal, args []string) (string, error) {
 
 // planAdmit says what tarry cluster admit would do.
 func planAdmit(ctx context.Context, t *terminal, args []string) (string, error) {
-	removed, err := t.client.RemovedNodes(ctx)
+	removed, err := t.client.Cluster().Removed(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func planAdmission(ctx context.Context, t *terminal, args []string) (string, err
 	if err := checkAdmission(args); err != nil {
 		return "", err
 	}
-	now, err := t.client.Admission(ctx)
+	now, err := t.client.Cluster().Admission(ctx)
 	if err != nil || len(args) == 0 || args[0] == now {
 		return "admission is " + now, err
 	}
@@ -88,7 +88,7 @@ func planLogLevel(ctx context.Context, t *terminal, args []string) (string, erro
 
 // planInvite says what tarry cluster invite would do; no node is any node.
 func planInvite(ctx context.Context, t *terminal, node string, lasts time.Duration) (string, error) {
-	members, err := t.client.Members(ctx)
+	members, err := t.client.Cluster().Members(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +103,7 @@ func planInvite(ctx context.Context, t *terminal, node string, lasts time.Durati
 
 // planUninvite says what tarry cluster uninvite would do.
 func planUninvite(ctx context.Context, t *terminal, args []string) (string, error) {
-	list, err := t.client.Invitations(ctx)
+	list, err := t.client.Cluster().Invitations(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +119,7 @@ func planUninvite(ctx context.Context, t *terminal, args []string) (string, erro
 
 // planClockReset says what tarry cluster clock reset would do.
 func planClockReset(ctx context.Context, t *terminal, _ []string) (string, error) {
-	v, err := t.client.Clocks(ctx)
+	v, err := t.client.Cluster().Clocks(ctx)
 	switch {
 	case err != nil:
 		return "", err

@@ -43,7 +43,7 @@ func eventsCommand() *cobra.Command {
 		defer stop()
 		nodes := t.nodes
 		if all {
-			members, err := t.client.Members(ctx)
+			members, err := t.client.Cluster().Members(ctx)
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func (w *eventWatch) ask(ctx context.Context, node string) (client.ClusterEvents
 		return client.ClusterEvents{}, err
 	}
 	defer c.Close()
-	got, err := c.Events(ctx, w.from[node])
+	got, err := c.Node().Events(ctx, w.from[node])
 	if err != nil {
 		return got, err
 	}
@@ -144,7 +144,7 @@ func (w *eventWatch) ask(ctx context.Context, node string) (client.ClusterEvents
 	process := got.Node + " " + got.StartedAt.String()
 	if before, known := w.process[node]; known && before != process {
 		w.from[node] = 0
-		got, err = c.Events(ctx, 0)
+		got, err = c.Node().Events(ctx, 0)
 		process = got.Node + " " + got.StartedAt.String()
 	}
 	if err == nil {

@@ -160,10 +160,10 @@ func (e *exporter) countAll(ctx context.Context, topic string) {
 	}
 	var by map[string]uint64
 	if topic == "" {
-		s, _ := e.t.client.Stats(ctx)
+		s, _ := e.t.client.Topics().Stats(ctx)
 		by = map[string]uint64{"delayed": s.Delayed, "ready": s.Ready, "reserved": s.Reserved, "dead": s.Dead}
 	} else {
-		s, _ := e.t.client.Topic(ctx, topic)
+		s, _ := e.t.client.Topics().Get(ctx, topic)
 		by = map[string]uint64{"delayed": s.Delayed, "ready": s.Ready, "reserved": s.Reserved, "dead": s.Dead}
 	}
 	for _, state := range e.states {
@@ -183,7 +183,7 @@ func (e *exporter) topics(ctx context.Context, topic string) error {
 		}
 	}
 	for {
-		page, next, err := e.t.client.Topics(ctx, after, 0)
+		page, next, err := e.t.client.Topics().List(ctx, after, 0)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (e *exporter) topic(ctx context.Context, name string) error {
 	}
 	for _, state := range e.states[first:] {
 		for {
-			page, next, err := e.t.client.JobsPage(ctx, client.List{Topic: name, State: state, Filter: e.filter, Bodies: true, Page: batchJobs}, cursor)
+			page, next, err := e.t.client.JobsPage(ctx, client.ListOptions{Topic: name, State: state, Filter: e.filter, Bodies: true, Page: batchJobs}, cursor)
 			if errors.Is(err, client.ErrIncomplete) {
 				e.t.notes.line("%s: %v", name, err)
 				err = nil

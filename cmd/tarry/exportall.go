@@ -46,7 +46,7 @@ func (e *exporter) everything(ctx context.Context) error {
 func (e *exporter) settings(ctx context.Context) (map[string]client.Settings, error) {
 	all := make(map[string]client.Settings)
 	for after := ""; ; {
-		page, next, err := e.t.client.AllSettings(ctx, after, 0)
+		page, next, err := e.t.client.Topics().AllSettings(ctx, after, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (e *exporter) settings(ctx context.Context) (map[string]client.Settings, er
 // and schedules belong to them.
 func (e *exporter) beforeJobs(ctx context.Context, settings map[string]client.Settings) error {
 	head := exportHead{Version: exportVersion, At: e.t.now().UTC().Truncate(time.Millisecond), Release: version}
-	members, err := e.t.client.Members(ctx)
+	members, err := e.t.client.Cluster().Members(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (e *exporter) beforeJobs(ctx context.Context, settings map[string]client.Se
 	if err := e.line(head); err != nil {
 		return err
 	}
-	namespaces, err := e.t.client.Namespaces(ctx)
+	namespaces, err := e.t.client.Namespaces().List(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (e *exporter) topicLines(ctx context.Context, settings map[string]client.Se
 		lines[name] = topicLine{Type: kindTopic, Topic: name, Settings: &s}
 	}
 	for after := ""; ; {
-		page, next, err := e.t.client.Topics(ctx, after, 0)
+		page, next, err := e.t.client.Topics().List(ctx, after, 0)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (e *exporter) topicLines(ctx context.Context, settings map[string]client.Se
 
 func (e *exporter) scheduleLines(ctx context.Context) error {
 	for after := ""; ; {
-		page, next, err := e.t.client.Schedules(ctx, after, 0)
+		page, next, err := e.t.client.Schedules().List(ctx, after, 0)
 		if err != nil {
 			return err
 		}

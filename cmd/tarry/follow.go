@@ -52,7 +52,7 @@ type primaryLog struct{ client *client.Client }
 
 // Open implements standby.Source.
 func (p primaryLog) Open(ctx context.Context, o job.LogOptions) (io.ReadCloser, string, error) {
-	stream, node, err := p.client.Log(ctx, client.LogPosition{Cluster: o.ClusterID, After: o.After, Term: o.Term})
+	stream, node, err := p.client.Backups().Log(ctx, client.LogPosition{Cluster: o.ClusterID, After: o.After, Term: o.Term})
 	if err == nil {
 		return stream, node, nil
 	}

@@ -52,7 +52,7 @@ func forecastCommand() *cobra.Command {
 			if len(args) > 0 || c.given("steps") != "" {
 				return usagef("--topics lists all topics in one step; leave out TOPIC and --steps")
 			}
-			due, err := t.client.ForecastTopics(ctx, s, most)
+			due, err := t.client.Topics().ForecastTopics(ctx, s, most)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func forecastCommand() *cobra.Command {
 			return err
 		}
 		s.Steps = cmp.Or(s.Steps, forecastSteps[i].steps)
-		f, err := t.client.Forecast(ctx, strings.Join(args, ""), s)
+		f, err := t.client.Topics().Forecast(ctx, strings.Join(args, ""), s)
 		if err != nil {
 			return err
 		}

@@ -32,21 +32,21 @@ func (f *foundFlags) register(c *clientCommand) {
 var foundNames = []string{"topic", "state", "max", "all", "dry-run"}
 
 // found returns which jobs are meant.
-func (f *foundFlags) found(filter client.Filter) (client.Found, error) {
+func (f *foundFlags) found(filter client.Filter) (client.Selection, error) {
 	switch {
 	case filter.IDPrefix == "" && len(filter.Headers) == 0:
-		return client.Found{}, usagef("takes either an ID, or --where or --id-prefix for many jobs")
+		return client.Selection{}, usagef("takes either an ID, or --where or --id-prefix for many jobs")
 	case f.all == (f.most != 0):
-		return client.Found{}, usagef("takes either --all or --max")
+		return client.Selection{}, usagef("takes either --all or --max")
 	case f.most < 0:
-		return client.Found{}, usagef("--max is %d; it takes 1 to 10000", f.most)
+		return client.Selection{}, usagef("--max is %d; it takes 1 to 10000", f.most)
 	}
-	return client.Found{Topic: f.topic, State: f.state, Filter: filter, Max: f.most}, nil
+	return client.Selection{Topic: f.topic, State: f.state, Filter: filter, Max: f.most}, nil
 }
 
 // count counts the jobs that are meant, up to the limit.
-func (t *terminal) count(ctx context.Context, f client.Found) (n int, err error) {
-	q := client.List{State: f.State, Filter: f.Filter, Page: 1000}
+func (t *terminal) count(ctx context.Context, f client.Selection) (n int, err error) {
+	q := client.ListOptions{State: f.State, Filter: f.Filter, Page: 1000}
 	for j, err := range t.client.Jobs(ctx, q) {
 		if errors.Is(err, client.ErrIncomplete) {
 			t.notes.line("%v", err)
@@ -66,12 +66,12 @@ func (t *terminal) count(ctx context.Context, f client.Found) (n int, err error)
 }
 
 // changeFound changes the jobs that are found, or only counts them.
-func (t *terminal) changeFound(ctx context.Context, word string, dry bool, f client.Found, change func(client.Found) (client.ChangedFound, error)) error {
+func (t *terminal) changeFound(ctx context.Context, word string, dry bool, f client.Selection, change func(client.Selection) (client.ChangedJobs, error)) error {
 	if dry {
 		n, err := t.count(ctx, f)
 		return t.printDry(word, n, err)
 	}
-	var sum client.ChangedFound
+	var sum client.ChangedJobs
 	for {
 		step, err := change(f)
 		if err != nil {
@@ -93,7 +93,7 @@ func (t *terminal) changeFound(ctx context.Context, word string, dry bool, f cli
 }
 
 // printFound prints how many jobs were changed.
-func (t *terminal) printFound(word string, c client.ChangedFound) error {
+func (t *terminal) printFound(word string, c client.ChangedJobs) error {
 	if t.json {
 		err := t.out.line("{%q:%d,\"skipped\":%d,\"incomplete\":%t,\"more\":%t}", word, c.Count, c.Skipped, c.Incomplete, c.More)
 		return errors.Join(err, incomplete(c))
@@ -110,7 +110,7 @@ func (t *terminal) printFound(word string, c client.ChangedFound) error {
 
 // incomplete is why a change of found jobs may have missed some, if it may: then the command
 // fails, because a script must not take it for all of them.
-func incomplete(c client.ChangedFound) error {
+func incomplete(c client.ChangedJobs) error {
 	if c.Incomplete {
 		return client.ErrIncomplete
 	}
@@ -146,8 +146,8 @@ func deleteCommand() *cobra.Command {
 		if err := t.confirm(ctx, *sure || *f.dry, ask, args); err != nil {
 			return err
 		}
-		return t.changeFound(ctx, "deleted", *f.dry, found, func(found client.Found) (client.ChangedFound, error) {
-			return t.client.DeleteFound(ctx, found)
+		return t.changeFound(ctx, "deleted", *f.dry, found, func(found client.Selection) (client.ChangedJobs, error) {
+			return t.client.DeleteJobs(ctx, found)
 		})
 	})
 }
@@ -183,15 +183,15 @@ func updateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.changeFound(ctx, "updated", *f.dry, found, func(found client.Found) (client.ChangedFound, error) {
-			return t.client.UpdateFound(ctx, found, s.update())
+		return t.changeFound(ctx, "updated", *f.dry, found, func(found client.Selection) (client.ChangedJobs, error) {
+			return t.client.UpdateJobs(ctx, found, s.update())
 		})
 	})
 }
 
 // kickFound kicks the dead and delayed jobs that are found.
-func (t *terminal) kickFound(ctx context.Context, dry bool, found client.Found, toTopic string) error {
-	return t.changeFound(ctx, "kicked", dry, found, func(found client.Found) (client.ChangedFound, error) {
-		return t.client.KickFound(ctx, found, toTopic)
+func (t *terminal) kickFound(ctx context.Context, dry bool, found client.Selection, toTopic string) error {
+	return t.changeFound(ctx, "kicked", dry, found, func(found client.Selection) (client.ChangedJobs, error) {
+		return t.client.KickJobs(ctx, found, toTopic)
 	})
 }

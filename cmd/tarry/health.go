@@ -39,9 +39,9 @@ func healthCommand() *cobra.Command {
 		var h client.Health
 		var err error
 		if wait.d == 0 {
-			h, err = t.client.Health(ctx)
+			h, err = t.client.Cluster().Health(ctx)
 		} else {
-			h, err = awaitHealthy(ctx, wait.d, t.client.Health, func(why string) { t.notes.line("%s: waiting: %s", c.path(), why) })
+			h, err = awaitHealthy(ctx, wait.d, t.client.Cluster().Health, func(why string) { t.notes.line("%s: waiting: %s", c.path(), why) })
 		}
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func awaitHealthy(ctx context.Context, within time.Duration, ask func(context.Co
 
 // warnOfTwoVoters prints that a cluster with two voters survives less than one with a single voter.
 func (t *terminal) warnOfTwoVoters(ctx context.Context) error {
-	members, err := t.client.Members(ctx)
+	members, err := t.client.Cluster().Members(ctx)
 	if err != nil || votersWithout(members, "") != 2 {
 		return nil // the health has said what there is to say
 	}

@@ -23,7 +23,7 @@ func (m *fileImport) topic(ctx context.Context, l *topicLine) (importOutcome, er
 	if !until.IsZero() && !until.After(m.t.now()) {
 		return outcome.or(outcomeExisting), nil // it is over
 	}
-	t, err := m.t.client.Topic(ctx, l.Topic)
+	t, err := m.t.client.Topics().Get(ctx, l.Topic)
 	switch {
 	case err != nil:
 		return 0, err
@@ -32,16 +32,16 @@ func (m *fileImport) topic(ctx context.Context, l *topicLine) (importOutcome, er
 	case m.flags.dry:
 		return outcomeImported, nil
 	case until.IsZero():
-		_, err = m.t.client.Pause(ctx, l.Topic, 0)
+		_, err = m.t.client.Topics().Pause(ctx, l.Topic, 0)
 	default:
-		_, err = m.t.client.PauseUntil(ctx, l.Topic, until)
+		_, err = m.t.client.Topics().PauseUntil(ctx, l.Topic, until)
 	}
 	return outcomeImported, err
 }
 
 // settings sets the settings of a topic that has none.
 func (m *fileImport) settings(ctx context.Context, topic string, want client.Settings) (importOutcome, error) {
-	present, err := m.t.client.Settings(ctx, topic)
+	present, err := m.t.client.Topics().Settings(ctx, topic)
 	if err != nil {
 		return 0, err
 	}
@@ -64,13 +64,13 @@ func (m *fileImport) settings(ctx context.Context, topic string, want client.Set
 	case m.flags.dry:
 		return outcomeImported, nil
 	}
-	_, err = m.t.client.SetSettings(ctx, topic, want, present.Revision)
+	_, err = m.t.client.Topics().SetSettings(ctx, topic, want, present.Revision)
 	return outcomeImported, err
 }
 
 // namespace makes a namespace that is not there.
 func (m *fileImport) namespace(ctx context.Context, l *namespaceLine) (importOutcome, error) {
-	present, err := m.t.client.Namespace(ctx, l.Name)
+	present, err := m.t.client.Namespaces().Get(ctx, l.Name)
 	switch {
 	case err != nil && !isMissing(err):
 		return 0, err
@@ -86,14 +86,14 @@ func (m *fileImport) namespace(ctx context.Context, l *namespaceLine) (importOut
 	if m.flags.dry {
 		return outcomeImported, nil
 	}
-	_, err = m.t.client.PutNamespace(ctx, l.Name, l.NamespaceSpec, 0)
+	_, err = m.t.client.Namespaces().Put(ctx, l.Name, l.NamespaceSpec, 0)
 	return outcomeImported, err
 }
 
 // schedule makes a schedule that is not there. A paused one must not run in between, so it is
 // made as a paused one.
 func (m *fileImport) schedule(ctx context.Context, l *scheduleLine) (importOutcome, error) {
-	present, err := m.t.client.Schedule(ctx, l.Name)
+	present, err := m.t.client.Schedules().Get(ctx, l.Name)
 	switch {
 	case err != nil && !isMissing(err):
 		return 0, err
@@ -107,9 +107,9 @@ func (m *fileImport) schedule(ctx context.Context, l *scheduleLine) (importOutco
 	case m.flags.dry:
 		return outcomeImported, nil
 	case l.Paused:
-		_, err = m.t.client.PutPausedSchedule(ctx, l.Name, l.Schedule, 0)
+		_, err = m.t.client.Schedules().PutPaused(ctx, l.Name, l.Schedule, 0)
 	default:
-		_, err = m.t.client.PutSchedule(ctx, l.Name, l.Schedule, 0)
+		_, err = m.t.client.Schedules().Put(ctx, l.Name, l.Schedule, 0)
 	}
 	return outcomeImported, err
 }

@@ -228,14 +228,14 @@ func topicsCommand() *cobra.Command {
 	c := newCommand("topics", "list topics with their jobs by state", "[TOPIC]", "Lists the topics, or one of them, with their jobs by state.", "tarry topics", 0, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if len(args) == 1 {
-			topic, err := t.client.Topic(ctx, args[0])
+			topic, err := t.client.Topics().Get(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			return t.printTopics([]client.Topic{topic})
 		}
 		for after := ""; ; {
-			page, next, err := t.client.Topics(ctx, after, 0)
+			page, next, err := t.client.Topics().List(ctx, after, 0)
 			if err != nil {
 				return err
 			}
@@ -250,7 +250,7 @@ func topicsCommand() *cobra.Command {
 func statsCommand() *cobra.Command {
 	c := newCommand("stats", "count the topics, and all jobs by state", "", "Counts the topics, and the jobs of all of them by state.", "tarry stats", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		s, err := t.client.Stats(ctx)
+		s, err := t.client.Topics().Stats(ctx)
 		if err != nil {
 			return err
 		}

@@ -27,9 +27,9 @@ func admissionCommand() *cobra.Command {
 			if err := checkAdmission(args); err != nil {
 				return err
 			}
-			shown.Admission, err = args[0], t.client.SetAdmission(ctx, args[0])
+			shown.Admission, err = args[0], t.client.Cluster().SetAdmission(ctx, args[0])
 		} else {
-			shown.Admission, err = t.client.Admission(ctx)
+			shown.Admission, err = t.client.Cluster().Admission(ctx)
 		}
 		switch {
 		case err != nil:
@@ -79,7 +79,7 @@ func inviteCommand() *cobra.Command {
 		}
 		var made client.Invited
 		return t.makeSecret(&file, "invitation made", &made, func() (text *string, err error) {
-			made, err = t.client.Invite(ctx, *node, lasts.d)
+			made, err = t.client.Cluster().Invite(ctx, *node, lasts.d)
 			return &made.Invitation, err
 		})
 	})
@@ -88,7 +88,7 @@ func inviteCommand() *cobra.Command {
 func invitationsCommand() *cobra.Command {
 	c := newCommand("invitations", "list the invitations", "", "Lists the invitations, those that were used among them, without their texts. One that has\nended is listed until the next one is made.", "tarry cluster invitations", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		list, err := t.client.Invitations(ctx)
+		list, err := t.client.Cluster().Invitations(ctx)
 		if err != nil {
 			return err
 		}
@@ -116,6 +116,6 @@ func uninviteCommand() *cobra.Command {
 	c := newCommand("uninvite", "revoke an invitation", "ID", "Revokes an invitation at once. A node that has used it stays a member.", "tarry cluster uninvite 1f2e3d4c", 1, 1)
 	c.plans(planUninvite)
 	return operate(c, false, "revoked", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.Uninvite(ctx, args[0])
+		return cl.Cluster().Uninvite(ctx, args[0])
 	})
 }

@@ -25,7 +25,7 @@ func keyringCommand() *cobra.Command {
 func keyringListCommand() *cobra.Command {
 	c := newCommand("list", "list the keys of all nodes", "", "Lists the fingerprints of the keys that each node has. The first one encrypts. Exit code 1 if\na node does not reply or has other keys than the leader.", "tarry keyring list", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		k, err := t.client.Keyring(ctx)
+		k, err := t.client.Keys().Keyring(ctx)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func keyringInstallCommand() *cobra.Command {
 	c := newCommand("install", "make a new key on all nodes", "", "Makes a new key on all nodes, with which they decrypt from now on. They go on encrypting with\nthe key that they use. Exit code 1 if a node has not taken it.", "tarry keyring install", 0, 0)
 	c.plans(planInstallKey)
 	return c.changesKeyring("installed key %s", func(ctx context.Context, cl *client.Client, _ []string) (client.Keyring, error) {
-		return cl.InstallKey(ctx)
+		return cl.Keys().Install(ctx)
 	})
 }
 
@@ -46,7 +46,7 @@ func keyringUseCommand() *cobra.Command {
 		"tarry keyring use 0a1b2c3d4e5f6071", 1, 1)
 	c.plans(planUseKey)
 	return c.changesKeyring("nodes encrypt with key %s", func(ctx context.Context, cl *client.Client, args []string) (client.Keyring, error) {
-		return cl.UseKey(ctx, args[0])
+		return cl.Keys().Use(ctx, args[0])
 	})
 }
 
@@ -55,7 +55,7 @@ func keyringRemoveCommand() *cobra.Command {
 		"tarry keyring remove 0a1b2c3d4e5f6071", 1, 1)
 	c.plans(planRemoveKey)
 	return c.changesKeyring("removed key %s", func(ctx context.Context, cl *client.Client, args []string) (client.Keyring, error) {
-		return cl.RemoveKey(ctx, args[0])
+		return cl.Keys().Remove(ctx, args[0])
 	})
 }
 

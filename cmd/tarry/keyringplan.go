@@ -11,7 +11,7 @@ import (
 
 // planInstallKey says what tarry keyring install would do.
 func planInstallKey(ctx context.Context, t *terminal, _ []string) (string, error) {
-	k, err := t.client.Keyring(ctx)
+	k, err := t.client.Keys().Keyring(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func planRemoveKey(ctx context.Context, t *terminal, args []string) (string, err
 
 // keyringWith lists the keys, and fails unless the leader has the key.
 func (t *terminal) keyringWith(ctx context.Context, key string) (client.Keyring, error) {
-	k, err := t.client.Keyring(ctx)
+	k, err := t.client.Keys().Keyring(ctx)
 	if err == nil && !slices.Contains(k.Keys, key) {
 		err = &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf("the leader has no gossip key %q; see tarry keyring list", key)}
 	}

@@ -18,12 +18,12 @@ func TestAConsumerThatIsLateFinishesWhereTheTopicAcceptsIt(t *testing.T) {
 	c, err := client.New([]string{addr})
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = c.SetSettings(t.Context(), "bills", client.Settings{LateFinish: "refuse"}, 0)
+	_, err = c.Topics().SetSettings(t.Context(), "bills", client.Settings{LateFinish: "refuse"}, 0)
 	require.NoError(t, err)
 	for topic, want := range map[string]string{"mail": "", "bills": client.CodeStaleToken} {
-		_, err := c.Add(t.Context(), client.Add{ID: topic + "-1", Topic: topic, Body: client.Text("x"), TTR: 20 * time.Millisecond})
+		_, err := c.Add(t.Context(), client.NewJob{ID: topic + "-1", Topic: topic, Body: client.Text("x"), TTR: 20 * time.Millisecond})
 		require.NoError(t, err)
-		jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{topic}, Wait: 10 * time.Second})
+		jobs, err := c.Reserve(t.Context(), client.ReserveOptions{Topics: []string{topic}, Wait: 10 * time.Second})
 		require.NoError(t, err)
 		require.Len(t, jobs, 1)
 		require.Eventually(t, func() bool {

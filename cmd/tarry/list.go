@@ -59,7 +59,7 @@ func listCommand() *cobra.Command {
 		"tarry list mail --state dead --reason 'no route'", 0, 1)
 	var f filterFlags
 	f.register(c)
-	var q client.List
+	var q client.ListOptions
 	var most int
 	c.flags.StringVarP(&q.State, "state", "s", "", "only jobs in this `state`: delayed, ready, reserved or dead; or finished or deleted, of topics that retain them")
 	c.flags.BoolVar(&q.Bodies, "bodies", false, "also show the bodies")
@@ -80,7 +80,7 @@ func listCommand() *cobra.Command {
 }
 
 // list prints up to most jobs, 0 for all, a table for each page.
-func (t *terminal) list(ctx context.Context, q client.List, most int) error {
+func (t *terminal) list(ctx context.Context, q client.ListOptions, most int) error {
 	q.Page = 1000
 	if most > 0 {
 		q.Page = min(most, q.Page)
@@ -117,7 +117,7 @@ func (t *terminal) list(ctx context.Context, q client.List, most int) error {
 }
 
 // noJobs says that a list is empty.
-func noJobs(q client.List) string {
+func noJobs(q client.ListOptions) string {
 	text := "no jobs"
 	if q.State != "" {
 		text = "no " + q.State + " jobs"

@@ -21,7 +21,7 @@ func logLevelCommand() *cobra.Command {
 			Level string `json:"level"`
 		}
 		if len(args) == 1 {
-			shown.Level, err = args[0], t.client.SetLogLevel(ctx, args[0])
+			shown.Level, err = args[0], t.client.Node().SetLogLevel(ctx, args[0])
 		} else {
 			shown.Level, err = t.logLevel(ctx)
 		}
@@ -37,7 +37,7 @@ func logLevelCommand() *cobra.Command {
 
 // logLevel returns the level of the node at --addr; empty: its release does not say it.
 func (t *terminal) logLevel(ctx context.Context) (level string, err error) {
-	node, err := t.client.Node(ctx)
+	node, err := t.client.Node().Info(ctx)
 	for _, s := range node.Settings {
 		if s.Name == "log-level" {
 			level = s.Value

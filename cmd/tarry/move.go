@@ -17,7 +17,7 @@ func moveCommand() *cobra.Command {
 	var f filterFlags
 	f.register(c)
 	var topic, states string
-	var m client.MoveMany
+	var m client.MoveOptions
 	c.flags.StringVarP(&topic, "topic", "t", "", "`name` of the topic whose jobs to move")
 	c.flags.StringVar(&m.To, "to", "", "`name` of the topic in which they are then (required)")
 	c.flags.StringVar(&states, "states", "", "with --topic: only jobs in these `states`, separated by commas")
@@ -52,7 +52,7 @@ func moveCommand() *cobra.Command {
 			return t.printDry("moved", atMost(n, m.Max), err)
 		}
 		if m.Max == 0 && reflect.ValueOf(m.Filter).IsZero() {
-			swept, err := t.client.MoveTopic(ctx, topic, m.To, m.States...)
+			swept, err := t.client.Topics().MoveAll(ctx, topic, m.To, m.States...)
 			return t.printSwept("moved", swept, err)
 		}
 		return t.moveMany(ctx, topic, m)
@@ -60,10 +60,10 @@ func moveCommand() *cobra.Command {
 }
 
 // moveMany moves the jobs that match, all of them by as many calls as it takes.
-func (t *terminal) moveMany(ctx context.Context, topic string, m client.MoveMany) error {
+func (t *terminal) moveMany(ctx context.Context, topic string, m client.MoveOptions) error {
 	var sum client.Moved
 	for {
-		step, err := t.client.MoveMany(ctx, topic, m)
+		step, err := t.client.Topics().Move(ctx, topic, m)
 		if err != nil {
 			if sum.Count > 0 {
 				t.notes.line("%d moved before this", sum.Count)

@@ -98,7 +98,7 @@ func namespaceCreateCommand() *cobra.Command {
 		if f.spec.TopicPrefix == "" {
 			return usagef("--topic-prefix is missing: it says which topics are in the namespace")
 		}
-		put, err := t.client.PutNamespace(ctx, args[0], f.change(client.NamespaceSpec{}), 0)
+		put, err := t.client.Namespaces().Put(ctx, args[0], f.change(client.NamespaceSpec{}), 0)
 		return t.printNamespacePut(put, "made", t.ifItExists(ctx, args[0], err))
 	})
 }
@@ -110,7 +110,7 @@ func (t *terminal) ifItExists(ctx context.Context, name string, err error) error
 	if !errors.As(err, &refused) || refused.Code != client.CodeConditionFailed {
 		return err
 	}
-	if _, err := t.client.Namespace(ctx, name); err != nil {
+	if _, err := t.client.Namespaces().Get(ctx, name); err != nil {
 		return refused
 	}
 	hinted := *refused
@@ -124,11 +124,11 @@ func namespaceUpdateCommand() *cobra.Command {
 	var f namespaceFlags
 	f.register(c)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		n, err := t.client.Namespace(ctx, args[0])
+		n, err := t.client.Namespaces().Get(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		put, err := t.client.PutNamespace(ctx, args[0], f.change(n.NamespaceSpec), n.Revision)
+		put, err := t.client.Namespaces().Put(ctx, args[0], f.change(n.NamespaceSpec), n.Revision)
 		return t.printNamespacePut(put, "changed", err)
 	})
 }
@@ -148,7 +148,7 @@ func (t *terminal) printNamespacePut(put client.NamespacePut, done string, err e
 func namespaceListCommand() *cobra.Command {
 	c := newCommand("list", "list the namespaces", "", "Lists the namespaces, with what they hold of what they may hold.", "tarry namespace list", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		all, err := t.client.Namespaces(ctx)
+		all, err := t.client.Namespaces().List(ctx)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func rateQuota(rate *float64) string {
 func namespaceShowCommand() *cobra.Command {
 	c := newCommand("show", "show a namespace", "NAME", "Shows a namespace, and what it holds of what it may hold.", "tarry namespace show billing", 1, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		n, err := t.client.Namespace(ctx, args[0])
+		n, err := t.client.Namespaces().Get(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -199,13 +199,13 @@ func namespaceShowCommand() *cobra.Command {
 func namespaceDeleteCommand() *cobra.Command {
 	c := newCommand("delete", "remove a namespace; its jobs stay", "NAME", "Removes a namespace. Its topics and jobs stay, without quotas. It asks before.", "tarry namespace delete billing", 1, 1)
 	c.asks(func(ctx context.Context, t *terminal, args []string) (string, error) {
-		n, err := t.client.Namespace(ctx, args[0])
+		n, err := t.client.Namespaces().Get(ctx, args[0])
 		if err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("Remove the namespace %s? Its topics and %s remain, without quotas.", args[0], jobsOf(int(n.Use.Jobs), "")), nil
 	})
 	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.DeleteNamespace(ctx, args[0])
+		return cl.Namespaces().Delete(ctx, args[0])
 	})
 }

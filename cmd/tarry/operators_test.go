@@ -99,7 +99,7 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 		require.Contains(t, errs, want.says)
 	}
 	s.operator.Err = job.Errorf(job.CodeConflict, "n1 is the only voter")
-	require.Contains(t, drainPlan(nil, client.Node{ID: "n1"}, true, ""), "n1 is not drained")
+	require.Contains(t, drainPlan(nil, client.NodeInfo{ID: "n1"}, true, ""), "n1 is not drained")
 }
 
 // "It can be stopped" must be true.

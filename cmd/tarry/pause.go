@@ -22,16 +22,16 @@ func pauseCommand() *cobra.Command {
 		case length.set && length.d == 0:
 			return usagef("--for is 0; a pause is ended by tarry resume")
 		case !until.t.IsZero():
-			return t.printPause(args[0], func() (client.Pause, error) { return t.client.PauseUntil(ctx, args[0], until.t) })
+			return t.printPause(args[0], func() (client.Pause, error) { return t.client.Topics().PauseUntil(ctx, args[0], until.t) })
 		}
-		return t.printPause(args[0], func() (client.Pause, error) { return t.client.Pause(ctx, args[0], length.d) })
+		return t.printPause(args[0], func() (client.Pause, error) { return t.client.Topics().Pause(ctx, args[0], length.d) })
 	})
 }
 
 func resumeCommand() *cobra.Command {
 	c := newCommand("resume", "end the pause of a topic", "TOPIC", "Ends the pause of a topic.", "tarry resume mail", 1, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		return t.printPause(args[0], func() (client.Pause, error) { return t.client.Resume(ctx, args[0]) })
+		return t.printPause(args[0], func() (client.Pause, error) { return t.client.Topics().Resume(ctx, args[0]) })
 	})
 }
 

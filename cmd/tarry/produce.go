@@ -68,7 +68,7 @@ func addCommand() *cobra.Command {
 		if err := a.fill(t, args[0]); err != nil {
 			return err
 		}
-		added, err := t.client.Add(ctx, a.Add)
+		added, err := t.client.Add(ctx, a.NewJob)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func addCommand() *cobra.Command {
 
 // addFlags are the flags that say what a job is, but not when it is due.
 type addFlags struct {
-	client.Add
+	client.NewJob
 	ttr                duration
 	priority, attempts number
 	asJSON             bool

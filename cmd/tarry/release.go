@@ -88,7 +88,7 @@ func (t *terminal) releaseMany(ctx context.Context, m *releaseMany, args []strin
 		if m.Max == 0 {
 			sweep.Max = 0
 		}
-		swept, err := t.client.ReleaseMany(ctx, topic, m.consumer, m.reason, sweep)
+		swept, err := t.client.Topics().Release(ctx, topic, m.consumer, m.reason, sweep)
 		if err != nil { // such as a topic that requires tokens
 			t.notes.line("tarry release: %s: %s", topic, explain(err))
 			failed = cmp.Or(failed, exitCode(err))
@@ -108,7 +108,7 @@ func (t *terminal) topicsToRelease(ctx context.Context, m *releaseMany) (names [
 		return []string{m.topic}, nil
 	}
 	for after := ""; ; {
-		page, next, err := t.client.Topics(ctx, after, 0)
+		page, next, err := t.client.Topics().List(ctx, after, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func (t *terminal) reservedJobs(ctx context.Context, m *releaseMany) (n int, err
 		return 0, err
 	}
 	for _, topic := range topics {
-		for j, err := range t.client.Jobs(ctx, client.List{Topic: topic, State: "reserved", Filter: m.Filter, Page: 1000}) {
+		for j, err := range t.client.Jobs(ctx, client.ListOptions{Topic: topic, State: "reserved", Filter: m.Filter, Page: 1000}) {
 			if errors.Is(err, client.ErrIncomplete) {
 				t.notes.line("%v", err)
 				break
@@ -147,5 +147,5 @@ func (t *terminal) reservedJobs(ctx context.Context, m *releaseMany) (n int, err
 }
 
 func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
-	return c.Release(ctx, ref, client.Release{Delay: s.delay.d, AtOnce: s.delay.set && s.delay.d == 0, Priority: s.priority.v, Reason: s.reason})
+	return c.Release(ctx, ref, client.ReleaseOptions{Delay: s.delay.d, AtOnce: s.delay.set && s.delay.d == 0, Priority: s.priority.v, Reason: s.reason})
 }

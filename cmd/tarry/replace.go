@@ -156,7 +156,7 @@ func votersWithout(members []client.Member, id string) (n int) {
 func mayFail(voters int) int { return max(0, voters-1) / 2 }
 
 func (r *replacement) look(ctx context.Context) (replaceStep, error) {
-	members, err := r.t.client.Members(ctx)
+	members, err := r.t.client.Cluster().Members(ctx)
 	if err != nil {
 		return replaceStep{}, err
 	}
@@ -193,7 +193,7 @@ func (r *replacement) run(ctx context.Context, wait time.Duration) error {
 			return errInterrupted
 		}
 	}
-	if err := r.t.client.RemoveMember(ctx, r.old); err != nil && client.CodeOf(err) != client.CodeNotFound {
+	if err := r.t.client.Cluster().RemoveMember(ctx, r.old); err != nil && client.CodeOf(err) != client.CodeNotFound {
 		return err
 	}
 	for end := time.Now().Add(removalTime); ; {
@@ -212,7 +212,7 @@ func (r *replacement) run(ctx context.Context, wait time.Duration) error {
 // stranger is the error of a NEW that has not joined, with what the leader says of it.
 func (r *replacement) stranger(ctx context.Context) error {
 	why := "no node with this name is known: check the name, and start it with --join and without --bootstrap-expect"
-	if h, err := r.t.client.Health(ctx); err == nil {
+	if h, err := r.t.client.Cluster().Health(ctx); err == nil {
 		for _, reason := range h.Reasons {
 			if strings.HasPrefix(reason, r.new+" ") {
 				why = reason

@@ -14,7 +14,7 @@ func rescheduleCommand() *cobra.Command {
 		"tarry reschedule mail --due-from 2030-01-01T06:00:00Z --due-to 2030-01-01T06:01:00Z --spread 30m", 1, 1)
 	var f filterFlags
 	f.register(c)
-	var r client.Reschedule
+	var r client.RescheduleOptions
 	spread, postpone := duration{positive: true}, duration{positive: true}
 	c.flags.Var(&spread, "spread", "`time` over which to spread them, such as 30m, at least 1s")
 	c.flags.BoolVar(&r.Earlier, "earlier", false, "with --spread: jobs may become due earlier than they are")
@@ -42,10 +42,10 @@ func rescheduleCommand() *cobra.Command {
 }
 
 // reschedule changes the jobs that match, all of them by as many calls as it takes.
-func (t *terminal) reschedule(ctx context.Context, topic string, r client.Reschedule) error {
+func (t *terminal) reschedule(ctx context.Context, topic string, r client.RescheduleOptions) error {
 	var sum client.Rescheduled
 	for {
-		step, err := t.client.Reschedule(ctx, topic, r)
+		step, err := t.client.Topics().Reschedule(ctx, topic, r)
 		if err != nil {
 			if sum.Count > 0 {
 				t.notes.line("%d rescheduled before this", sum.Count)

@@ -30,7 +30,7 @@ func (c *localCommand) replaceBy(ctx context.Context, from backup.State, f *rest
 		return c.printReplaced(&done, name, "nothing was done: this would replace the state of the cluster")
 	}
 	ask := func(ctx context.Context, t *terminal, _ []string) (string, error) {
-		now, err := t.client.Stats(ctx)
+		now, err := t.client.Topics().Stats(ctx)
 		return fmt.Sprintf("Replace %s in the cluster at %s by the %s of the backup of cluster %s, made at %s?",
 			jobsOf(int(now.Delayed+now.Ready+now.Reserved+now.Dead), ""), strings.Join(t.nodes, ","), jobsOf(int(from.Counts.Jobs()), ""), from.ClusterID, timestamp(from.Taken())), err
 	}
@@ -114,7 +114,7 @@ func (c *localCommand) sendBackup(ctx context.Context, t *terminal, from backup.
 		_ = write.CloseWithError(err)
 		ended <- err
 	}()
-	done, err := t.client.Restore(ctx, read, o)
+	done, err := t.client.Backups().Restore(ctx, read, o)
 	_ = read.CloseWithError(errors.New("the node did not read the rest"))
 	// What is wrong with the file says more than that its sender failed.
 	if bad := <-ended; err != nil && errors.Is(bad, backup.ErrDamaged) {

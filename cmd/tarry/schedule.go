@@ -65,7 +65,7 @@ func schedulePutCommand() *cobra.Command {
 			Topic: job.Topic, TTR: client.Duration{Duration: job.TTR}, Priority: job.Priority, MaxAttempts: job.MaxAttempts,
 			Backoff: job.Backoff, Headers: job.Headers, PushURL: job.PushURL, Body: job.Body,
 		}
-		put, err := t.client.PutSchedule(ctx, args[0], s, revision)
+		put, err := t.client.Schedules().Put(ctx, args[0], s, revision)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (t *terminal) printPut(p client.SchedulePut) error {
 func scheduleGetCommand() *cobra.Command {
 	c := newCommand("get", "show everything known of a schedule", "NAME", "Shows everything known of a schedule.", "tarry schedule get nightly", 1, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		s, err := t.client.Schedule(ctx, args[0])
+		s, err := t.client.Schedules().Get(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func scheduleListCommand() *cobra.Command {
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		head := []string{"SCHEDULE", "SPEC", "ZONE", "NEXT RUN", "TOPIC", "STARTED"}
 		for after := ""; ; {
-			page, next, err := t.client.Schedules(ctx, after, 0)
+			page, next, err := t.client.Schedules().List(ctx, after, 0)
 			if err != nil {
 				return err
 			}
@@ -191,14 +191,14 @@ func schedulePreviewCommand() *cobra.Command {
 			if err := c.needs("--spec", "zone", "start", "end", "after"); err != nil {
 				return err
 			}
-			runs, err = t.client.PreviewSchedule(ctx, args[0], n)
+			runs, err = t.client.Schedules().Preview(ctx, args[0], n)
 			if isMissing(err) && strings.ContainsAny(args[0], " @") {
 				err = &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf("there is no schedule with the name %.40q; a cron expression goes behind --spec", args[0])}
 			}
 		} else {
 			var s client.Schedule
 			times.fill(&s)
-			runs, err = t.client.PreviewSpec(ctx, s, after.t, n)
+			runs, err = t.client.Schedules().PreviewSpec(ctx, s, after.t, n)
 		}
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ func scheduleRunCommand() *cobra.Command {
 	var key string
 	c.flags.Func("key", "`name` of the request, 1 to 40 bytes: sent again with the same one it is the same run", filled(&key))
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		added, err := t.client.RunSchedule(ctx, args[0], key)
+		added, err := t.client.Schedules().Run(ctx, args[0], key)
 		if err != nil {
 			return err
 		}
@@ -235,28 +235,28 @@ func scheduleDeleteCommand() *cobra.Command {
 	var revision uint64
 	registerRevision(c, &revision)
 	return operate(c, false, "deleted", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.DeleteSchedule(ctx, args[0], revision)
+		return cl.Schedules().Delete(ctx, args[0], revision)
 	})
 }
 
 func schedulePauseCommand() *cobra.Command {
 	c := newCommand("pause", "start no runs until it is resumed", "NAME", "Pauses a schedule: it starts no runs until it is resumed.", "tarry schedule pause nightly", 1, 1)
 	return operate(c, false, "paused", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.PauseSchedule(ctx, args[0])
+		return cl.Schedules().Pause(ctx, args[0])
 	})
 }
 
 func scheduleResumeCommand() *cobra.Command {
 	c := newCommand("resume", "go on with the next run to come", "NAME", "Resumes a paused schedule with its next run.", "tarry schedule resume nightly", 1, 1)
 	return operate(c, false, "resumed", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.ResumeSchedule(ctx, args[0])
+		return cl.Schedules().Resume(ctx, args[0])
 	})
 }
 
 func scheduleRunsCommand() *cobra.Command {
 	c := newCommand("runs", "show the outcomes of the last runs", "NAME", "Shows the outcomes of the last runs, the latest first.", "tarry schedule runs nightly", 1, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		runs, err := t.client.ScheduleRuns(ctx, args[0])
+		runs, err := t.client.Schedules().Runs(ctx, args[0])
 		if err != nil {
 			return err
 		}

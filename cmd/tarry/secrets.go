@@ -59,7 +59,7 @@ func secretsKeygenCommand() *cobra.Command {
 func secretsListCommand() *cobra.Command {
 	c := newCommand("list", "list the keys that seal secrets", "", "Lists the keys of a node, the one that seals first, and others that secrets need, with the number\nof topics whose secrets are sealed with each. It needs the verb admin.", "tarry secrets list", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		k, err := t.client.SecretKeys(ctx)
+		k, err := t.client.Keys().Secrets(ctx)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func secretsListCommand() *cobra.Command {
 func secretsRewrapCommand() *cobra.Command {
 	c := newCommand("rewrap", "seal all secrets with the first key", "", "Seals the secrets of all topics with the first key of the node: those that are plain, and those\nthat another key has sealed. All nodes must have that key. It can be repeated, and needs the\nverbs admin, and manage and push on all topics. Exit code 1 if a secret is not sealed.", "tarry secrets rewrap", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		r, err := t.client.RewrapSecrets(ctx)
+		r, err := t.client.Keys().RewrapSecrets(ctx)
 		if err != nil {
 			return err
 		}

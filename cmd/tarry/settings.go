@@ -26,14 +26,14 @@ func topicGetCommand() *cobra.Command {
 	c := newCommand("get", "show the settings of a topic, or of all topics that have some", "[TOPIC]", "Shows the settings of a topic, or of all topics that have some.", "tarry topic get mail", 0, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if len(args) == 1 {
-			s, err := t.client.Settings(ctx, args[0])
+			s, err := t.client.Topics().Settings(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			return t.printSettings(s)
 		}
 		for after := ""; ; {
-			page, next, err := t.client.AllSettings(ctx, after, 0)
+			page, next, err := t.client.Topics().AllSettings(ctx, after, 0)
 			if err != nil {
 				return err
 			}
@@ -234,7 +234,7 @@ func topicSetCommand() *cobra.Command {
 		if len(rows) == 0 {
 			return usagef("nothing is to change; give one of --%s", strings.Join(settingNames(), ", --"))
 		}
-		changed, err := t.client.ChangeSettings(ctx, args[0], s.Settings)
+		changed, err := t.client.Topics().ChangeSettings(ctx, args[0], s.Settings)
 		if err != nil {
 			return err
 		}
@@ -255,9 +255,9 @@ func topicUnsetCommand() *cobra.Command {
 		var changed client.TopicSettings
 		var err error
 		if len(names) == 0 {
-			changed, err = t.client.SetSettings(ctx, topic, client.Settings{}, client.AnyRevision)
+			changed, err = t.client.Topics().SetSettings(ctx, topic, client.Settings{}, client.AnyRevision)
 		} else {
-			changed, err = t.client.ChangeSettings(ctx, topic, client.Settings{}, names...)
+			changed, err = t.client.Topics().ChangeSettings(ctx, topic, client.Settings{}, names...)
 		}
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ lost now. Exit code 1 if the cluster is no standby, or does not follow.`
 func standbyStatusCommand() *cobra.Command {
 	c := newCommand("status", "show how far a standby is behind, and what would be lost", "", standbyStatusText, "tarry standby status --addr s1:7300", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		s, err := t.client.Standby(ctx)
+		s, err := t.client.Cluster().Standby(ctx)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func promoteCommand() *cobra.Command {
 	c := newCommand("promote", "make a standby take over, for good", "", promoteText, "tarry standby promote --addr s1:7300", 0, 0)
 	force := c.flags.Bool("force", false, "promote it although the primary still sends its log")
 	c.asks(func(ctx context.Context, t *terminal, _ []string) (string, error) {
-		s, err := t.client.Standby(ctx)
+		s, err := t.client.Cluster().Standby(ctx)
 		switch {
 		case err != nil:
 			return "", err
@@ -122,7 +122,7 @@ func promoteCommand() *cobra.Command {
 		if err := t.confirm(ctx, *c.sure, c.question, args); err != nil {
 			return err
 		}
-		s, err := t.client.PromoteStandby(ctx, *force)
+		s, err := t.client.Cluster().PromoteStandby(ctx, *force)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func streamCommand() *cobra.Command {
 		case most < 0:
 			return usagef("--max is %d; it takes 1 or more", most)
 		}
-		o := client.Stream{Topics: topics.names, Credit: credit, Max: most, TTR: ttr.d, Heartbeat: heartbeat.d, ReleaseOnClose: release, Consumer: consumer}
+		o := client.StreamOptions{Topics: topics.names, Credit: credit, Max: most, TTR: ttr.d, Heartbeat: heartbeat.d, ReleaseOnClose: release, Consumer: consumer}
 		for j, err := range t.client.Stream(ctx, o) {
 			switch {
 			case err == nil && *raw:

@@ -16,7 +16,7 @@ func kickCommand() *cobra.Command {
 	var f filterFlags
 	f.register(c)
 	var topic string
-	var k client.KickMany
+	var k client.KickOptions
 	var all bool
 	c.flags.StringVarP(&topic, "topic", "t", "", "`name` of the topic whose dead jobs to kick")
 	c.flags.IntVarP(&k.Max, "max", "n", 1000, "`number` of jobs to kick at most, 1 to 10000")
@@ -58,13 +58,13 @@ func kickCommand() *cobra.Command {
 			if err := c.needs("--topic", "rate"); err != nil {
 				return err
 			}
-			return t.kickFound(ctx, *dry, client.Found{Filter: k.Filter, Max: k.Max}, k.ToTopic)
+			return t.kickFound(ctx, *dry, client.Selection{Filter: k.Filter, Max: k.Max}, k.ToTopic)
 		}
 		if *dry {
 			n, err := t.matching(ctx, topic, []string{"dead"}, k.Filter)
 			return t.printDry("kicked", atMost(n, k.Max), err)
 		}
-		swept, err := t.client.KickMany(ctx, topic, k)
+		swept, err := t.client.Topics().Kick(ctx, topic, k)
 		return t.printSwept("kicked", swept, err)
 	})
 }
@@ -123,10 +123,10 @@ func purgeCommand() *cobra.Command {
 			return err
 		}
 		if len(args) == 0 {
-			swept, err := t.client.PurgeDead(ctx, *s.Filter.ExactReason, s.Max)
+			swept, err := t.client.Topics().PurgeDead(ctx, *s.Filter.ExactReason, s.Max)
 			return t.printSwept("deleted", swept, err)
 		}
-		swept, err := t.client.Purge(ctx, args[0], state, s)
+		swept, err := t.client.Topics().Purge(ctx, args[0], state, s)
 		return t.printSwept("deleted", swept, err)
 	})
 }

@@ -123,7 +123,7 @@ func tokenCreateCommand() *cobra.Command {
 		}
 		made := false
 		err := t.makeToken(&file, "token "+args[0]+" made", func() (client.TokenPut, error) {
-			put, err := t.client.PutToken(ctx, args[0], in)
+			put, err := t.client.Tokens().Put(ctx, args[0], in)
 			made = put.Token != ""
 			if err == nil && !made {
 				err = errTokenChanged
@@ -149,7 +149,7 @@ func tokenRotateCommand() *cobra.Command {
 	file.register(c, "token")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		return t.makeToken(&file, "token "+args[0]+" has a new text", func() (client.TokenPut, error) {
-			return t.client.RotateToken(ctx, args[0], overlap.d)
+			return t.client.Tokens().Rotate(ctx, args[0], overlap.d)
 		})
 	})
 }
@@ -159,7 +159,7 @@ func tokenListCommand() *cobra.Command {
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		var all []client.Token
 		for after := ""; ; {
-			page, next, err := t.client.Tokens(ctx, after)
+			page, next, err := t.client.Tokens().List(ctx, after)
 			if err != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ func ruleWords(rules []client.Rule) string {
 func tokenShowCommand() *cobra.Command {
 	c := newCommand("show", "show a token", "ID", "Shows a token, without its text.", "tarry token show billing", 1, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		k, err := t.client.Token(ctx, args[0])
+		k, err := t.client.Tokens().Get(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -228,13 +228,13 @@ func (t *terminal) printToken(k client.Token) error {
 func tokenRevokeCommand() *cobra.Command {
 	c := newCommand("revoke", "revoke a token at once", "ID", "Revokes a token at once and for good, also for streams and reserves that wait. It asks before.", "tarry token revoke billing", 1, 1)
 	c.asks(func(ctx context.Context, t *terminal, args []string) (string, error) {
-		k, err := t.client.Token(ctx, args[0])
+		k, err := t.client.Tokens().Get(ctx, args[0])
 		if err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("Revoke the token %s, which allows %s?", args[0], ruleWords(k.Rules)), nil
 	})
 	return operate(c, false, "revoked", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.DeleteToken(ctx, args[0])
+		return cl.Tokens().Delete(ctx, args[0])
 	})
 }

@@ -122,7 +122,7 @@ func (w *top) look(ctx context.Context) ([]topRow, error) {
 	var rows []topRow
 	seen := map[string]client.Topic{}
 	for after := ""; ; {
-		page, next, err := w.t.client.Topics(ctx, after, 0)
+		page, next, err := w.t.client.Topics().List(ctx, after, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -66,10 +66,10 @@ func topicDeleteCommand() *cobra.Command {
 
 // topicToDelete returns the counts of a topic, and whether it has settings.
 func (t *terminal) topicToDelete(ctx context.Context, topic string) (counts client.Topic, settings bool, err error) {
-	if counts, err = t.client.Topic(ctx, topic); err != nil {
+	if counts, err = t.client.Topics().Get(ctx, topic); err != nil {
 		return counts, false, err
 	}
-	s, err := t.client.Settings(ctx, topic)
+	s, err := t.client.Topics().Settings(ctx, topic)
 	if err != nil {
 		return counts, false, err
 	}
@@ -90,7 +90,7 @@ func (t *terminal) deleteTopic(ctx context.Context, topic string, settings bool)
 	}
 	for _, state := range strings.Fields("delayed ready dead") {
 		for more := true; more; {
-			swept, err := t.client.Purge(ctx, topic, state, client.Sweep{})
+			swept, err := t.client.Topics().Purge(ctx, topic, state, client.Sweep{})
 			done.Deleted += swept.Count
 			if err != nil {
 				return done, err
@@ -99,13 +99,13 @@ func (t *terminal) deleteTopic(ctx context.Context, topic string, settings bool)
 		}
 	}
 	if settings {
-		_, err = t.client.DeleteSettings(ctx, topic, client.AnyRevision)
+		_, err = t.client.Topics().DeleteSettings(ctx, topic, client.AnyRevision)
 		done.Settings = err == nil
 	}
 	if err != nil {
 		return done, err
 	}
-	swept, err := t.client.DropTopic(ctx, topic)
+	swept, err := t.client.Topics().Drop(ctx, topic)
 	done.Deleted += swept.Count
 	if code := client.CodeOf(err); code == string(job.CodeInvalid) || code == client.CodeNotApplied {
 		t.notes.line("%s has no jobs, and stays among the topics for an hour: the nodes are not all of a release, and the cluster not of a version, that drops it at once", topic)
@@ -134,7 +134,7 @@ func (t *terminal) deleteReserved(ctx context.Context, topic string, deleted *in
 		refs = refs[:0]
 		return err
 	}
-	for j, err := range t.client.Jobs(ctx, client.List{Topic: topic, State: "reserved", Page: page}) {
+	for j, err := range t.client.Jobs(ctx, client.ListOptions{Topic: topic, State: "reserved", Page: page}) {
 		if err != nil {
 			return err
 		}

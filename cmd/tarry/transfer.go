@@ -16,7 +16,7 @@ func transferCommand() *cobra.Command {
 	c.plans(planTransfer)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		id := strings.Join(args, "")
-		moved, err := t.client.TransferLeadership(ctx, id)
+		moved, err := t.client.Cluster().TransferLeadership(ctx, id)
 		switch {
 		case err != nil:
 			return err
@@ -39,7 +39,7 @@ type transferReply struct {
 }
 
 func planTransfer(ctx context.Context, t *terminal, args []string) (string, error) {
-	members, err := t.client.Members(ctx)
+	members, err := t.client.Cluster().Members(ctx)
 	if err != nil {
 		return "", err
 	}

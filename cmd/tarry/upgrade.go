@@ -98,11 +98,11 @@ func upgradeCommand() *cobra.Command {
 
 // versions asks the cluster, and each member for what only it knows.
 func (t *terminal) versions(ctx context.Context) (r versionReport, h client.Health, err error) {
-	members, err := t.client.Members(ctx)
+	members, err := t.client.Cluster().Members(ctx)
 	if err != nil {
 		return r, h, err
 	}
-	if h, err = t.client.Health(ctx); err != nil {
+	if h, err = t.client.Cluster().Health(ctx); err != nil {
 		return r, h, err
 	}
 	r = versionReport{ClusterVersion: h.ClusterVersion, WaitsFor: h.Upgrade, Binary: binaryVersion(), Nodes: make([]nodeVersion, len(members))}
@@ -130,7 +130,7 @@ func (t *terminal) askVersion(ctx context.Context, m client.Member, v *nodeVersi
 		return
 	}
 	defer c.Close()
-	if n, err := c.Node(ctx); err == nil && n.ID == m.ID {
+	if n, err := c.Node().Info(ctx); err == nil && n.ID == m.ID {
 		v.Revision, v.StoreFormat, v.WireVersion = n.Revision, n.StoreFormat, n.WireVersion
 	}
 }

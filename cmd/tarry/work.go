@@ -51,7 +51,7 @@ end. After that, or at the second signal, they are stopped and their jobs releas
 // worker runs a program for each job.
 type worker struct {
 	t         *terminal
-	reserve   client.Reserve
+	reserve   client.ReserveOptions
 	program   []string // and its arguments
 	addr      string
 	delay     time.Duration
@@ -107,7 +107,7 @@ func workCommand() *cobra.Command {
 		}
 		w := &worker{
 			t: t, program: append([]string{program}, args...), addr: c.addr, delay: delay.d, timeout: timeout.d, grace: grace.d, unlimited: most == 0,
-			reserve: client.Reserve{Topics: topics.names, Max: 1, Wait: workWait, TTR: ttr.d, Consumer: consumer},
+			reserve: client.ReserveOptions{Topics: topics.names, Max: 1, Wait: workWait, TTR: ttr.d, Consumer: consumer},
 		}
 		w.left.Store(int64(most))
 		return w.run(ctx, concurrency)
@@ -286,14 +286,14 @@ func (w *worker) report(ctx context.Context, job *client.Reserved, result ran, s
 	case result.code == 0:
 		return w.t.client.Finish(ctx, job.Ref())
 	case result.code == exitTryAgain:
-		_, err := w.t.client.Release(ctx, job.Ref(), client.Release{Delay: w.delay, AtOnce: w.delay == 0})
+		_, err := w.t.client.Release(ctx, job.Ref(), client.ReleaseOptions{Delay: w.delay, AtOnce: w.delay == 0})
 		return err
 	case stopped:
-		_, err := w.t.client.Release(ctx, job.Ref(), client.Release{AtOnce: true, Reason: "its worker was stopped"})
+		_, err := w.t.client.Release(ctx, job.Ref(), client.ReleaseOptions{AtOnce: true, Reason: "its worker was stopped"})
 		return err
 	}
 	w.t.notes.line("%s: attempt %d failed: %s", job.ID, job.Attempts, result.reason)
-	_, err := w.t.client.Release(ctx, job.Ref(), client.Release{Reason: result.reason})
+	_, err := w.t.client.Release(ctx, job.Ref(), client.ReleaseOptions{Reason: result.reason})
 	return err
 }
 

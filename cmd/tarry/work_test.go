@@ -105,7 +105,7 @@ func oneJob(t *testing.T, program string) (c *client.Client, log *logBuffer, end
 	w := &worker{
 		t:       &terminal{client: c, out: printer{io.Discard}, notes: printer{log}, retries: new(atomic.Bool)},
 		program: []string{program}, beat: time.Millisecond,
-		reserve: client.Reserve{Topics: []string{"mail"}, Max: 1, Wait: time.Minute},
+		reserve: client.ReserveOptions{Topics: []string{"mail"}, Max: 1, Wait: time.Minute},
 	}
 	w.left.Store(1)
 	go func() { ended <- w.run(t.Context(), 1) }()

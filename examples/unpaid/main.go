@@ -45,7 +45,7 @@ func (s *shop) move(number, from, to string) string {
 // order without a job would stay open.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	number := r.PathValue("number")
-	_, err := s.queue.Add(r.Context(), client.Add{
+	_, err := s.queue.Add(r.Context(), client.NewJob{
 		Topic: "unpaid", ID: "close-" + number, Delay: s.after, Body: client.Text(number),
 		MaxAttempts: new(uint32(5)),
 	})

@@ -36,7 +36,7 @@ func main() {
 
 func produce(ctx context.Context, c *client.Client) {
 	for n := 1; ctx.Err() == nil; n++ {
-		if _, err := c.Add(ctx, client.Add{Topic: "mail", Body: client.Text(fmt.Sprint("user", n)), Delay: 2 * time.Second}); err != nil {
+		if _, err := c.Add(ctx, client.NewJob{Topic: "mail", Body: client.Text(fmt.Sprint("user", n)), Delay: 2 * time.Second}); err != nil {
 			log.Print(err) // no node could be reached for 30 s
 		}
 		time.Sleep(time.Second)
