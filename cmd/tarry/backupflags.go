@@ -2,11 +2,12 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"tarry/cluster"
 	"tarry/cluster/recovery"
@@ -30,38 +31,59 @@ type backupFlags struct {
 	bucket    *s3.Bucket          // nil unless Dir names one
 }
 
-func (b *backupFlags) flags(fs *flag.FlagSet) {
-	fs.StringVar(&b.Schedule, "backup-schedule", "", "`times` at which the leader writes a backup to --backup-dir, as for recurring jobs: a cron expression such as \"30 3 * * *\", @daily, or @every 6h; the same on all nodes; default: never (docs/backup.md)")
-	fs.StringVar(&b.Zone, "backup-zone", "UTC", "time `zone` of --backup-schedule")
-	fs.StringVar(&b.Dir, "backup-dir", "", "`directory` for scheduled backups, which is made unless its parent is missing: one that all nodes share, or one of each node; or s3://BUCKET/PREFIX, a place in an object store (docs/backup.md)")
-	fs.IntVar(&b.Keep, "backup-keep", 7, "`number` of scheduled backups to keep in --backup-dir; older ones of this cluster are removed after the next one is complete, except those on which a kept one builds")
-	fs.IntVar(&b.FullEvery, "backup-full-every", 1, "of this `number` of scheduled backups one is whole, and each other has what has changed since the one before; 1: all are whole (docs/backup.md)")
-	fs.Int64Var(&b.Rate, "backup-rate", 32<<20, "at most this number of `bytes` of a scheduled backup a second; 0 is no limit")
-	s3Flags(fs, &b.S3)
-}
-
-// flagSet is what the flags of the server and those of other commands have in common.
-type flagSet interface {
-	StringVar(p *string, name, value, usage string)
+func (b *backupFlags) settings() []setting {
+	return []setting{
+		{name: "backup-schedule", to: &b.Schedule,
+			help:   "`times` at which the leader writes a backup to --backup-dir, as for recurring jobs: a cron expression such as \"30 3 * * *\", @daily, or @every 6h; the same on all nodes; default: never (docs/backup.md)",
+			values: "a cron expression of 5 or 6 fields, a name such as `@daily`, or `@every` with a duration in whole seconds",
+			why:    "A directory for backups must be chosen first."},
+		{name: "backup-zone", to: &b.Zone, def: "UTC", values: "the name of an IANA time zone, such as `Europe/Berlin`",
+			help: "time `zone` of --backup-schedule",
+			why:  "All nodes have UTC, and no hour of it occurs twice."},
+		{name: "backup-dir", to: &b.Dir, values: "a path outside of the data directory, or `s3://BUCKET/PREFIX`",
+			help: "`directory` for scheduled backups, which is made unless its parent is missing: one that all nodes share, or one of each node; or s3://BUCKET/PREFIX, a place in an object store (docs/backup.md)",
+			why:  "Only the operator knows a disk that does not fail together with the node's."},
+		{name: "backup-keep", to: &b.Keep, def: 7, check: between(b.Keep, 1, maxBackupKeep), values: "1 to 10,000",
+			help: "`number` of scheduled backups to keep in --backup-dir; older ones of this cluster are removed after the next one is complete, except those on which a kept one builds",
+			why:  "A week of daily backups."},
+		{name: "backup-full-every", to: &b.FullEvery, def: 1, check: between(b.FullEvery, 1, recovery.MaxChain), values: "1 to 100",
+			help: "of this `number` of scheduled backups one is whole, and each other has what has changed since the one before; 1: all are whole (docs/backup.md)",
+			why:  "Each file can be restored on its own. A chain is as good as its oldest file."},
+		{name: "backup-rate", to: &b.Rate, def: int64(32 << 20), values: "65,536 to 1,099,511,627,776, or 0 for no limit",
+			check: refusedIf(b.Rate != 0 && (b.Rate < job.MinBackupRate || b.Rate > job.MaxBackupRate),
+				"is %d; it must be 0, for no limit, or between %d and %d", b.Rate, job.MinBackupRate, job.MaxBackupRate),
+			help: "at most this number of `bytes` of a scheduled backup a second; 0 is no limit",
+			why:  "The leader serves clients meanwhile: a tenth of what a usual SSD writes, and 100 GB within the hour."},
+	}
 }
 
 // s3Flags are how a store of s3://BUCKET/... is reached.
-func s3Flags(fs flagSet, a *s3.Access) {
-	fs.StringVar(&a.Endpoint, "s3-endpoint", "", "`URL` of the object store for backups in s3://...: https://HOST, or http://HOST for a connection in plain text; default: "+s3.DefaultEndpoint)
-	fs.StringVar(&a.Region, "s3-region", "", "`region` of the bucket, if the store does not say it")
-	fs.StringVar(&a.CredentialsFile, "s3-credentials-file", "", "`file` with the keys for the object store, as in ~/.aws/credentials, that only its owner can read; default: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, that file, or the role of the machine")
-	fs.StringVar(&a.CA, "s3-ca", "", "PEM `file` of the authorities that sign the certificate of the object store; default: the system's")
+func s3Flags(fs *pflag.FlagSet, a *s3.Access) {
+	for _, s := range s3Settings(a) {
+		fs.StringVar(s.to.(*string), s.name, "", s.help)
+	}
 }
 
-// check checks the flags, and parses the schedule.
+func s3Settings(a *s3.Access) []setting {
+	return []setting{
+		{name: "s3-endpoint", to: &a.Endpoint, values: "`https://HOST` or `http://HOST`, with a port if needed",
+			help: "`URL` of the object store for backups in s3://...: https://HOST, or http://HOST for a connection in plain text; default: " + s3.DefaultEndpoint,
+			why:  "The store that the names of this protocol are from; every other one has its own address."},
+		{name: "s3-region", to: &a.Region, values: "the name of a region of the store",
+			help: "`region` of the bucket, if the store does not say it",
+			why:  "Most stores say it."},
+		{name: "s3-credentials-file", to: &a.CredentialsFile, values: "a file with mode 0600",
+			help: "`file` with the keys for the object store, as in ~/.aws/credentials, that only its owner can read; default: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, that file, or the role of the machine",
+			why:  "The variables and files that other programs for such stores use, too."},
+		{name: "s3-ca", to: &a.CA, values: "a PEM file",
+			help: "PEM `file` of the authorities that sign the certificate of the object store; default: the system's",
+			why:  "Stores outside of one's own network have certificates that the system trusts."},
+	}
+}
+
+// check checks how the flags go together, and parses the schedule.
 func (b *backupFlags) check(dataDir string) (err error) {
 	switch {
-	case b.Keep < 1 || b.Keep > maxBackupKeep:
-		return fmt.Errorf("--backup-keep is %d; it must be between 1 and %d", b.Keep, maxBackupKeep)
-	case b.FullEvery < 1 || b.FullEvery > recovery.MaxChain:
-		return fmt.Errorf("--backup-full-every is %d; it must be between 1 and %d", b.FullEvery, recovery.MaxChain)
-	case b.Rate != 0 && (b.Rate < job.MinBackupRate || b.Rate > job.MaxBackupRate):
-		return fmt.Errorf("--backup-rate is %d; it must be 0, for no limit, or between %d and %d", b.Rate, job.MinBackupRate, job.MaxBackupRate)
 	case b.S3 != (s3.Access{}) && !s3.Is(b.Dir):
 		return errors.New("--s3-endpoint, --s3-region, --s3-credentials-file and --s3-ca need a --backup-dir of the form s3://BUCKET/PREFIX")
 	case b.Schedule == "" && b.Dir == "":

@@ -84,6 +84,13 @@ func (b boundListeners) MarshalText() ([]byte, error) {
 	return []byte(strings.Join(parts, ",")), nil
 }
 
+func (b boundListeners) addresses() (list []string) {
+	for _, l := range b {
+		list = append(list, l.addr)
+	}
+	return list
+}
+
 // tubeListeners are all addresses for beanstalkd clients.
 func (c *serverConfig) tubeListeners() (list []*tubeListener) {
 	if addr := c.beanstalkAddr(); addr != "" {

@@ -12,7 +12,10 @@ import (
 	"tarry/client"
 )
 
-// choices are the values of flags that take one of a few words, or a list of them.
+// wordsAnnotation is where a flag of tarry server has its values, if they are few.
+const wordsAnnotation = "words"
+
+// choices are the values of other flags that take one of a few words, or a list of them.
 var choices = map[string][]string{
 	"state":     {"delayed", "ready", "reserved", "dead", "finished", "deleted"},
 	"states":    {"delayed", "ready", "reserved", "dead"},
@@ -23,12 +26,8 @@ var choices = map[string][]string{
 	"step":      {"minute", "hour", "day"},
 	"kind":      {"member", "leader", "clock", "disk", "version", "drain", "backup", "certificate", "gossip"},
 	"log-store": {"raft-wal", "raft-boltdb"},
-	"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"},
-	"ui":            {"on", "readonly", "off"},
-	"http-tls-mode": {"off", "optional", "require"}, "beanstalk-tls-mode": {"off", "optional", "require"},
-	"cluster-tls-mode": {"off", "accept", "prefer", "require"}, "gossip-verify": {"off", "outgoing", "full"},
-	"protocol": {"http", "beanstalkd"},
-	"sort":     {"name", "backlog", "delayed", "ready", "reserved", "dead", "added", "finished"},
+	"protocol":  {"http", "beanstalkd"},
+	"sort":      {"name", "backlog", "delayed", "ready", "reserved", "dead", "added", "finished"},
 }
 
 // completeTime bounds asking a node for names while a person waits for a completion.
@@ -43,7 +42,7 @@ func complete(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		value, _ := pflag.UnquoteUsage(f)
 		f.Usage = strings.ReplaceAll(f.Usage, "`", "") // shells show it as it is
-		if values := valuesOf(f.Name, value); values != nil {
+		if values := valuesOf(f, value); values != nil {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, values) // fails when it is called twice
 		}
 	})
@@ -55,8 +54,11 @@ func complete(cmd *cobra.Command) {
 
 // valuesOf completes a flag, of which the usage calls the value so; nil: with the names of
 // files, as shells do by themselves.
-func valuesOf(name, value string) cobra.CompletionFunc {
-	words := choices[name]
+func valuesOf(f *pflag.Flag, value string) cobra.CompletionFunc {
+	name, words := f.Name, f.Annotations[wordsAnnotation]
+	if words == nil {
+		words = choices[name]
+	}
 	if words == nil && strings.Contains(value, "|") {
 		words = strings.Split(value, "|")
 	}

@@ -20,9 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tarry/api"
-	"tarry/api/beanstalk"
 	"tarry/cluster"
-	"tarry/cluster/clockguard"
 	"tarry/cluster/diskspace"
 	"tarry/cluster/logstore"
 	"tarry/cluster/membership/gossip"
@@ -104,73 +102,28 @@ const serverExample = `  # a new three-node cluster, the same command on each no
 
 func (c *serverConfig) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("tarry server", flag.ContinueOnError)
-	fs.StringVar(&c.NodeID, "node-id", "n1", "`name` of this node, unique in its cluster; kept for the life of its data")
-	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; created if it does not exist")
-	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7300", "`host:port` for clients over HTTP")
-	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port`, or unix: and a path, for beanstalkd clients; off or empty: do not serve them")
-	fs.TextVar(&c.BeanstalkListen, "beanstalk-listen", boundListeners(nil), "one more `address` for beanstalkd clients, whose clients have the token of a file without sending one: addr=host:port,token-file=FILE, or addr=unix:/path; it may be given several times (docs/beanstalkd.md)")
-	fs.IntVar(&c.BeanstalkMaxJob, "beanstalk-max-job-size", beanstalk.DefaultMaxJobSize, fmt.Sprintf("largest job body of a beanstalkd client in `bytes`, up to %d", beanstalk.HardMaxJobSize))
-	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
-	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
-	fs.TextVar(&c.ClusterTLSMode, "cluster-tls-mode", nodetls.Off, "`step` of the move to TLS between nodes: off; accept: dial plain, accept both; prefer: dial TLS, then plain, accept both; require: TLS only (docs/tls.md)")
-	fs.StringVar(&c.ClusterTLS.Cert, "cluster-tls-cert", "", "`file` with the certificate of this node, made by tarry cert node")
-	fs.StringVar(&c.ClusterTLS.Key, "cluster-tls-key", "", "`file` with its key")
-	fs.StringVar(&c.ClusterTLS.CA, "cluster-tls-ca", "", "`file` with the certificate of the cluster's authority, or of two while one replaces the other")
-	fs.StringVar(&c.GossipKeysFile, "gossip-keys-file", "", "`file` with the keys that encrypt gossip, made by tarry keygen: one a line, the first encrypts. tarry keyring rewrites it; default: gossip is in plain text (docs/tls.md)")
-	fs.TextVar(&c.GossipVerify, "gossip-verify", gossip.VerifyFull, "`step` of the move to encrypted gossip: off: send plain, accept both; outgoing: send encrypted, accept both; full: encrypted only (docs/tls.md)")
-	fs.StringVar(&c.SecretsKeyFile, "secrets-key-file", "", "`file` with the keys that seal the secrets of push targets, made by tarry secrets keygen: one a line, the first seals; default: they are stored in plain text (docs/push.md)")
-	c.HTTPTLS.flags(fs, "http", "--http-addr")
-	c.BeanstalkTLS.flags(fs, "beanstalk", "--beanstalk-addr")
-	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")
-	fs.StringVar(&c.HTTPHosts, "http-hosts", "", "other `names` by which clients call this node over HTTP, such as a load balancer's, in a list; *.name is any below it, * any at all. IP addresses, localhost and --advertise-host need not be listed")
-	fs.Func("cors-origins", "origins whose web pages may call this node from a browser, a `list` such as https://app.example,http://localhost:5173; * is any page; default: none (docs/operations.md)", func(text string) (err error) {
-		c.CORSOrigins, err = api.ParseOrigins(text)
-		return err
-	})
-	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, unless tokens are enforced (docs/tokens.md)")
-	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
-	fs.StringVar(&c.JoinInvitationFile, "join-invitation-file", "", "`file` with the invitation of this node to the cluster, made by tarry cluster invite; only a node that is in no cluster yet reads it (docs/security.md)")
 	c.BootstrapExpect = -1 // it depends
-	fs.Func("bootstrap-expect", "`number` of nodes that start a new cluster together; default: 1 without --join; 0 with --join, which means that the node only joins one", func(text string) error {
-		n, err := strconv.ParseUint(text, 10, 16)
-		if err != nil || n > cluster.MaxBootstrapExpect {
-			return fmt.Errorf("it must be a whole number from 0 to %d", cluster.MaxBootstrapExpect)
-		}
-		c.BootstrapExpect = int(n)
-		return nil
-	})
-	c.Follow.flags(fs)
-	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
-	fs.Func("log-store", fmt.Sprintf("`library` that keeps the Raft log: %s, which is faster, or %s, one file that its tools can read; chosen when the data directory is made and kept with it; default: %s for a new directory (docs/operations.md)", logstore.RaftWAL, logstore.RaftBoltDB, logstore.DefaultKind), func(text string) error {
-		return c.LogStore.UnmarshalText([]byte(text))
-	})
-	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
-	fs.IntVar(&c.MetricsTopics, "metrics-topics", 100, fmt.Sprintf("`number` of topics with metrics of their own, up to %d; all others are summed as topic=\"other\" (docs/monitoring.md)", cluster.MaxMetricsTopics))
-	fs.Func("push-allow", "destinations that topics may push their jobs to, a `list` of names, *.names, addresses or blocks of addresses, each with or without :port; default: none (docs/push.md)", func(text string) (err error) {
-		c.PushAllow, err = push.ParseAllow(text)
-		return err
-	})
-	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "maximum `number` of client connections at a time on each of the two client ports; lowered at the start to what the limit on open files allows")
-	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
-	c.Backups.flags(fs)
-	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", clockguard.DefaultMaxOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
-	fs.BoolVar(&c.NonVoter, "non-voter", false, "with --join: get everything and serve clients, but never vote, and so never lead (docs/operations.md)")
-	fs.BoolVar(&c.HoldVersion, "hold-version", false, "keep the cluster version from being raised while this node is a member, so that all nodes can go back to the release before (docs/operations.md)")
-	fs.TextVar((*logLevel)(&c.LogLevel), "log-level", logLevel(slog.LevelInfo), "lowest `level` to log: debug, info, warn or error")
-	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
-	fs.StringVar(&c.UI, "ui", uiOn, "`mode` of the dashboard at /ui/ of --http-addr: on, readonly (it shows, and changes nothing) or off")
-	fs.Func("otlp-endpoint", "`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318: the node sends it spans of adds, deliveries and the ends of jobs; default: that of OTEL_EXPORTER_OTLP_ENDPOINT, or none, and no spans (docs/tracing.md)", func(text string) (err error) {
-		c.OTLPEndpoint, err = parseEndpoint(text)
-		return err
-	})
-	fs.Func("trace-sample", "`share` of the traces that begin here which are recorded, from 0 to 1; the caller decides of those that have begun before; default: as OTEL_TRACES_SAMPLER says, or all", func(text string) (err error) {
-		c.TraceSample, err = parseSample(text)
-		return err
-	})
-	fs.StringVar(&c.AuditLog, "audit-log", "", "`file` for who did what: denials, and all that manages, operates or administers, one JSON object a line; SIGHUP opens it again; default: none (docs/tokens.md)")
-	fs.StringVar(&c.PprofAddr, "pprof-addr", "", "`host:port` to serve Go's profiles on, for debugging; off by default")
-	fs.StringVar(&c.ConfigFile, "config", "", "YAML `file` with any of these settings")
+	for _, s := range c.allSettings() {
+		s.define(fs)
+	}
 	return fs
+}
+
+// allSettings has each flag of tarry server once.
+func (c *serverConfig) allSettings() (all []setting) {
+	for _, g := range c.settingGroups() {
+		all = append(all, g.flags...)
+	}
+	return all
+}
+
+// settingsByName are those of allSettings.
+func (c *serverConfig) settingsByName() map[string]setting {
+	all := map[string]setting{}
+	for _, s := range c.allSettings() {
+		all[s.name] = s
+	}
+	return all
 }
 
 // serverCommand is tarry server. Its flags are those of Go's package flag: then the
@@ -182,6 +135,11 @@ func serverCommand(env func(string) (string, bool), start func(context.Context, 
 	cmd.Flags().AddGoFlagSet(flags)
 	var mistakes []error // on the command line
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Value = collecting{f.Value, flags.Lookup(f.Name), &mistakes} })
+	for _, s := range cfg.allSettings() {
+		if s.words != nil {
+			_ = cmd.Flags().SetAnnotation(s.name, wordsAnnotation, s.words) // fails when there is no such flag
+		}
+	}
 	check := cmd.Flags().Bool(checkConfigFlag, false, "check all settings and the files that they name, list every mistake, and start nothing; exit code 2 if there is one")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := map[string]bool{}
@@ -327,83 +285,30 @@ const (
 // check returns all mistakes.
 func (c *serverConfig) check() error {
 	var found []error
-	refuse := func(wrong bool, format string, args ...any) {
-		if wrong {
-			found = append(found, fmt.Errorf(format, args...))
-		}
+	for _, s := range c.allSettings() {
+		found = append(found, s.mistakes(c.Insecure))
 	}
-	for _, a := range c.addresses() {
-		found = append(found, c.checkAddress(a))
-	}
-	found = append(found, c.HTTPTLS.check("http"), c.BeanstalkTLS.check("beanstalk"))
-	f := c.ClusterTLS
-	refuse(c.ClusterTLSMode != nodetls.Off && (f.Cert == "" || f.Key == "" || f.CA == ""), "--cluster-tls-mode is %v; that needs --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca", c.ClusterTLSMode)
-	refuse(c.GossipVerify != gossip.VerifyFull && c.GossipKeysFile == "", "--gossip-verify is %v; that needs --gossip-keys-file", c.GossipVerify)
-	found = append(found, checkNodeID(c.NodeID))
-	refuse(c.JoinInvitationFile != "" && c.expect() > 0, "--join-invitation-file needs --join, without --bootstrap-expect: an invitation is to a cluster that exists")
-	refuse(c.NonVoter && c.expect() > 0, "--non-voter needs --join, without --bootstrap-expect: a new cluster begins with voters")
-	for _, name := range listOf(c.HTTPHosts) {
-		refuse(strings.ContainsAny(name, ":/ []") || strings.Contains(name[1:], "*"), "--http-hosts has %q; it takes names without a port, and * in front only", name)
-	}
-	refuse(c.MaxBodyBytes < 1 || c.MaxBodyBytes > job.HardMaxBodyBytes, "--max-body-bytes is %d; it must be between 1 and %d", c.MaxBodyBytes, job.HardMaxBodyBytes)
-	refuse(c.BeanstalkMaxJob < 1 || c.BeanstalkMaxJob > beanstalk.HardMaxJobSize, "--beanstalk-max-job-size is %d; it must be between 1 and %d", c.BeanstalkMaxJob, beanstalk.HardMaxJobSize)
-	refuse(c.MaxConnections < 1, "--max-connections is %d; it must be 1 or more", c.MaxConnections)
-	refuse(c.CacheBytes < 1<<20, "--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)
-	refuse(c.MetricsTopics < 0 || c.MetricsTopics > cluster.MaxMetricsTopics, "--metrics-topics is %d; it must be between 0 and %d", c.MetricsTopics, cluster.MaxMetricsTopics)
-	refuse(c.MaxClockOffset < minClockOffset || c.MaxClockOffset > maxClockOffset, "--max-clock-offset is %v; it must be between %v and %v", c.MaxClockOffset, minClockOffset, maxClockOffset)
-	found = append(found, c.Backups.check(c.DataDir))
-	refuse(c.UI != uiOn && c.UI != uiReadOnly && c.UI != uiOff, "--ui is %q; it must be %s, %s or %s", c.UI, uiOn, uiReadOnly, uiOff)
-	refuse(c.LogFormat != "text" && c.LogFormat != "json", "--log-format is %q; it must be text or json", c.LogFormat)
-	return errors.Join(found...)
+	return errors.Join(append(found, c.Backups.check(c.DataDir))...)
 }
 
-func (c *serverConfig) checkAddress(a flagged) error {
-	if path, isFile := strings.CutPrefix(a.addr, unixPrefix); isFile && strings.HasPrefix(a.flag, "beanstalk-") {
-		if path == "" || len(path) > maxSocketPath {
-			return fmt.Errorf("--%s names a socket file by a path of %d bytes; it takes 1 to %d", a.flag, len(path), maxSocketPath)
+// checkHosts checks the names of --http-hosts.
+func (c *serverConfig) checkHosts(flag string) error {
+	for _, name := range listOf(c.HTTPHosts) {
+		if strings.ContainsAny(name, ":/ []") || strings.Contains(name[1:], "*") {
+			return fmt.Errorf("%s has %q; it takes names without a port, and * in front only", flag, name)
 		}
-		return nil
-	}
-	host, _, err := net.SplitHostPort(a.addr)
-	if err != nil {
-		return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
-	}
-	if !c.Insecure && !loopback(host) && !c.closed(a.flag) {
-		return fmt.Errorf("--%s is %q, which other machines may reach, and whoever does can do everything, unless tokens are enforced (docs/tokens.md). "+
-			"Listen on 127.0.0.1, or, where the network lets nobody else in, say so with --insecure (TARRY_INSECURE=true)", a.flag, a.addr)
 	}
 	return nil
 }
 
-// flagged is an address, and the flag that names it.
-type flagged struct{ flag, addr string }
-
-// addresses are all that the node listens on.
-func (c *serverConfig) addresses() []flagged {
-	list := []flagged{{"http-addr", c.HTTPAddr}}
-	for _, t := range c.tubeListeners() {
-		list = append(list, flagged{t.flag, t.addr})
+// parseExpect reads --bootstrap-expect.
+func (c *serverConfig) parseExpect(text string) error {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n > cluster.MaxBootstrapExpect {
+		return fmt.Errorf("it must be a whole number from 0 to %d", cluster.MaxBootstrapExpect)
 	}
-	list = append(list, flagged{"cluster-addr", c.ClusterAddr}, flagged{"gossip-addr", c.GossipAddr})
-	if c.PprofAddr != "" {
-		list = append(list, flagged{"pprof-addr", c.PprofAddr})
-	}
-	return list
-}
-
-// closed reports whether an address lets nobody in without a certificate or a key.
-func (c *serverConfig) closed(flag string) bool {
-	switch flag {
-	case "cluster-addr":
-		return c.ClusterTLSMode == nodetls.Require
-	case "gossip-addr":
-		return c.GossipKeysFile != "" && c.GossipVerify == gossip.VerifyFull
-	case "http-addr":
-		return c.HTTPTLS.closed()
-	case "beanstalk-addr", "beanstalk-listen":
-		return c.BeanstalkTLS.closed()
-	}
-	return false
+	c.BootstrapExpect = int(n)
+	return nil
 }
 
 // The values of --ui.
@@ -413,19 +318,12 @@ const (
 	uiOff      = "off"
 )
 
-// loopback reports whether only this machine can reach a listener at host. Of
-// names it knows only localhost: any other may be resolved to anything.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // checkNodeID returns an error unless a node may have the id.
-func checkNodeID(id string) error {
+func checkNodeID(flag, id string) error {
 	if n := len(id); n < 1 || n > cluster.MaxNodeIDBytes {
-		return fmt.Errorf("--node-id has %d bytes; it takes 1 to %d", n, cluster.MaxNodeIDBytes)
+		return fmt.Errorf("%s has %d bytes; it takes 1 to %d", flag, n, cluster.MaxNodeIDBytes)
 	}
-	return job.CheckID("--node-id", id)
+	return job.CheckID(flag, id)
 }
 
 // advertiseHost is the name by which others reach this node: the one given, or

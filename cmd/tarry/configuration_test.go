@@ -19,28 +19,29 @@ const (
 	flagsEnd   = "<!-- end of flags -->\n"
 )
 
-// defaultWords are the defaults that the flag itself does not show: it depends, or is a
-// number that is hard to read.
-var defaultWords = map[string]string{
-	"advertise-host":   "the host of `--cluster-addr`, or the machine's name if that is 0.0.0.0",
-	"bootstrap-expect": "1 without `--join`, 0 with it",
-	"log-store":        "`raft-wal` for a new data directory",
-	"cache-bytes":      "`67108864` (64 MiB)",
-	"max-body-bytes":   "`1048576` (1 MiB)",
-	"log-level":        "`info`",
-	"otlp-endpoint":    "that of `OTEL_EXPORTER_OTLP_ENDPOINT`, or none",
-	"trace-sample":     "as `OTEL_TRACES_SAMPLER` says, or all",
-}
-
-func defaultOf(f *flag.Flag) string {
-	words := defaultWords[f.Name]
+func defaultOf(f *flag.Flag, s setting) string {
 	switch {
-	case words != "":
-		return words
+	case s.byDefault != "":
+		return s.byDefault
 	case f.DefValue == "":
 		return "none"
 	}
 	return "`" + f.DefValue + "`"
+}
+
+func valuesText(s setting) string {
+	words := s.words
+	if _, ok := s.to.(*bool); ok {
+		words = []string{"true", "false"}
+	}
+	if s.values != "" || words == nil {
+		return s.values
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "`" + w + "`"
+	}
+	return oneOf(quoted)
 }
 
 func envOf(name string) string {
@@ -61,48 +62,39 @@ func helpOf(f *flag.Flag) string {
 }
 
 // flagsReference is a table of all flags, and a section for each.
-func flagsReference(fs *flag.FlagSet) string {
+func flagsReference(c *serverConfig) string {
+	fs := c.flags()
 	var table, sections strings.Builder
 	table.WriteString("| flag | environment | default |\n|---|---|---|\n")
-	for _, g := range flagGroups {
+	for _, g := range c.settingGroups() {
 		fmt.Fprintf(&sections, "\n## %s\n", g.title)
-		for _, r := range g.flags {
-			f := fs.Lookup(r.flag)
-			fmt.Fprintf(&table, "| [`--%s`](#--%s) | `%s` | %s |\n", r.flag, r.flag, envOf(r.flag), defaultOf(f))
-			key := "`" + r.flag + ":`"
-			if r.flag == "config" {
+		for _, s := range g.flags {
+			f := fs.Lookup(s.name)
+			fmt.Fprintf(&table, "| [`--%s`](#--%s) | `%s` | %s |\n", s.name, s.name, envOf(s.name), defaultOf(f, s))
+			key := "`" + s.name + ":`"
+			if s.name == "config" {
 				key = "none"
 			}
 			fmt.Fprintf(&sections, "\n### `--%s`\n\n%s\n\n| environment | key in the file | values | default |\n|---|---|---|---|\n| `%s` | %s | %s | %s |\n\nWhy this default: %s\n",
-				r.flag, helpOf(f), envOf(r.flag), key, r.values, defaultOf(f), r.why)
+				s.name, helpOf(f), envOf(s.name), key, valuesText(s), defaultOf(f, s), s.why)
 		}
 	}
 	return table.String() + sections.String()
 }
 
 func TestTheReferenceOfFlagsIsWrittenFromTheSource(t *testing.T) {
-	fs := (&serverConfig{}).flags()
-	listed := map[string]bool{}
-	for _, g := range flagGroups {
-		for _, r := range g.flags {
-			require.NotNil(t, fs.Lookup(r.flag), "config_reasons.go has --%s, which is no flag", r.flag)
-			require.False(t, listed[r.flag], "config_reasons.go has --%s twice", r.flag)
-			require.NotEmpty(t, r.values, r.flag)
-			require.NotEmpty(t, r.why, r.flag)
-			listed[r.flag] = true
-		}
+	c := &serverConfig{}
+	for _, s := range c.allSettings() {
+		require.NotEmpty(t, valuesText(s), s.name)
+		require.NotEmpty(t, s.why, s.name)
 	}
-	fs.VisitAll(func(f *flag.Flag) {
-		require.True(t, listed[f.Name], "config_reasons.go has no row for --%s", f.Name)
-	})
-
 	text, err := os.ReadFile(configurationPage)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(text), flagsBegin)
 	require.True(t, found, "%s has the line %q", configurationPage, flagsBegin)
 	made, after, found := strings.Cut(rest, flagsEnd)
 	require.True(t, found, "%s has the line %q", configurationPage, flagsEnd)
-	want := flagsReference(fs)
+	want := flagsReference(c)
 	if *update {
 		require.NoError(t, os.WriteFile(configurationPage, []byte(before+flagsBegin+want+flagsEnd+after), 0o644))
 		return

@@ -163,23 +163,28 @@ func (c *checkup) openFiles(cfg *serverConfig) {
 
 // ports checks that the ports of a node are free, or taken by the node that runs.
 func (c *checkup) ports(ctx context.Context, cfg *serverConfig, running bool) {
-	for _, p := range cfg.addresses() {
-		if strings.HasPrefix(p.addr, unixPrefix) {
-			continue
+	for _, s := range cfg.allSettings() {
+		for _, addr := range s.listens {
+			if !strings.HasPrefix(addr, unixPrefix) {
+				c.port(ctx, cfg, running, "--"+s.name, addr)
+			}
 		}
-		used, err := isUsed(ctx, p.addr)
-		switch {
-		case err != nil:
-			c.fail("port", "", "correct --"+p.flag, "--%s %s: %v", p.flag, p.addr, err)
-		case used && running:
-			c.ok("port", "", "--%s %s is in use, as a node runs here", p.flag, p.addr)
-		case used:
-			c.fail("port", "", "stop what uses it (ss -ltnp), or change --"+p.flag, "--%s %s is in use, and no node runs in %s", p.flag, p.addr, cfg.DataDir)
-		case running:
-			c.warn("port", "", "see with which settings the node was started", "a node runs here, and --%s %s is free", p.flag, p.addr)
-		default:
-			c.ok("port", "", "nobody listens at --%s %s", p.flag, p.addr)
-		}
+	}
+}
+
+func (c *checkup) port(ctx context.Context, cfg *serverConfig, running bool, flag, addr string) {
+	used, err := isUsed(ctx, addr)
+	switch {
+	case err != nil:
+		c.fail("port", "", "correct "+flag, "%s %s: %v", flag, addr, err)
+	case used && running:
+		c.ok("port", "", "%s %s is in use, as a node runs here", flag, addr)
+	case used:
+		c.fail("port", "", "stop what uses it (ss -ltnp), or change "+flag, "%s %s is in use, and no node runs in %s", flag, addr, cfg.DataDir)
+	case running:
+		c.warn("port", "", "see with which settings the node was started", "a node runs here, and %s %s is free", flag, addr)
+	default:
+		c.ok("port", "", "nobody listens at %s %s", flag, addr)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 
@@ -19,13 +18,27 @@ type followFlags struct {
 	tls   clientTLS
 }
 
-func (f *followFlags) flags(fs *flag.FlagSet) {
-	fs.StringVar(&f.addrs, "follow", "", "HTTP addresses of the primary's nodes, such as `https://p1:7300,https://p2:7300`, for a node of a standby; without effect once that was promoted (docs/standby.md)")
-	fs.StringVar(&f.token.file, "follow-token-file", "", "with --follow: `file` with a token of the primary that has the verb operate")
-	fs.BoolVar(&f.token.overHTTP, "follow-token-over-http", false, "with --follow: send the token without TLS to other machines, too")
-	fs.StringVar(&f.tls.ca, "follow-tls-ca", "", "with --follow: PEM `file` with the authorities of the primary's certificates; default: those of the system")
-	fs.StringVar(&f.tls.cert, "follow-tls-cert", "", "with --follow: PEM `file` with a certificate, for nodes that ask for one")
-	fs.StringVar(&f.tls.key, "follow-tls-key", "", "with --follow: PEM `file` with its key")
+func (f *followFlags) settings() []setting {
+	return []setting{
+		{name: "follow", to: &f.addrs, values: "a list of URLs or `host:port`",
+			help: "HTTP addresses of the primary's nodes, such as `https://p1:7300,https://p2:7300`, for a node of a standby; without effect once that was promoted (docs/standby.md)",
+			why:  "Most clusters are nobody's standby."},
+		{name: "follow-token-file", to: &f.token.file, values: "the path of a file with a token",
+			help: "with --follow: `file` with a token of the primary that has the verb operate",
+			why:  "A primary without tokens needs none."},
+		{name: "follow-token-over-http", to: &f.token.overHTTP,
+			help: "with --follow: send the token without TLS to other machines, too",
+			why:  "The token lets its holder read everything."},
+		{name: "follow-tls-ca", to: &f.tls.ca, values: "the path of a PEM file",
+			help: "with --follow: PEM `file` with the authorities of the primary's certificates; default: those of the system",
+			why:  "Certificates of public authorities need none."},
+		{name: "follow-tls-cert", to: &f.tls.cert, values: "the path of a PEM file",
+			help: "with --follow: PEM `file` with a certificate, for nodes that ask for one",
+			why:  "Few nodes ask their clients for a certificate."},
+		{name: "follow-tls-key", to: &f.tls.key, values: "the path of a PEM file",
+			help: "with --follow: PEM `file` with its key",
+			why:  "As above."},
+	}
 }
 
 // source returns where the log of the primary comes from; nil: nowhere.

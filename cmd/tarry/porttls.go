@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -27,11 +26,19 @@ type portTLS struct {
 	Files certs.Files // CA: of the clients
 }
 
-func (c *portTLS) flags(fs *flag.FlagSet, port, addr string) {
-	fs.TextVar(&c.Mode, port+"-tls-mode", clienttls.Off, "which clients "+addr+" serves, a `mode`: off: without TLS; optional: both; require: with TLS (docs/tls.md)")
-	fs.StringVar(&c.Files.Cert, port+"-tls-cert", "", "`file` with the certificate that clients of "+addr+" check")
-	fs.StringVar(&c.Files.Key, port+"-tls-key", "", "`file` with its key")
-	fs.StringVar(&c.Files.CA, port+"-client-ca", "", "`file` with the authorities of clients: one that speaks TLS must show a certificate of theirs")
+// settings are those of a port, with the reasons for their defaults.
+func (c *portTLS) settings(port string, reasons [4]string) []setting {
+	return []setting{
+		{name: port + "-tls-mode", to: &c.Mode, def: clienttls.Off, shown: true, check: func(string) error { return c.check(port) },
+			help:  "which clients --" + port + "-addr serves, a `mode`: off: without TLS; optional: both; require: with TLS (docs/tls.md)",
+			words: []string{"off", "optional", "require"}, why: reasons[0]},
+		{name: port + "-tls-cert", to: &c.Files.Cert, shown: true, values: "the path of a PEM file", why: reasons[1],
+			help: "`file` with the certificate that clients of --" + port + "-addr check"},
+		{name: port + "-tls-key", to: &c.Files.Key, shown: true, values: "the path of a PEM file", why: reasons[2],
+			help: "`file` with its key"},
+		{name: port + "-client-ca", to: &c.Files.CA, shown: true, values: "the path of a PEM file", why: reasons[3],
+			help: "`file` with the authorities of clients: one that speaks TLS must show a certificate of theirs"},
+	}
 }
 
 func (c *portTLS) check(port string) error {

@@ -38,9 +38,6 @@ func (c *serverConfig) checkFiles() error {
 	return errors.Join(append(errs, gossip, secrets, primary)...)
 }
 
-// live are the settings that a node takes from its changed file without a restart.
-var live = []string{"log-level"}
-
 // reread reads the configuration file again, with the same command line and environment.
 func (c *serverConfig) reread() (*serverConfig, error) {
 	fresh := &serverConfig{}
@@ -58,10 +55,11 @@ func (c *serverConfig) reread() (*serverConfig, error) {
 func (c *serverConfig) restartNeeded(fresh *serverConfig) (names []string) {
 	all := maps.Clone(fresh.fromFile)
 	maps.Copy(all, c.fromFile)
+	rows := c.settingsByName()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		was, had := c.fromFile[name]
 		is, has := fresh.fromFile[name]
-		if (was != is || had != has) && !c.given[name] && !slices.Contains(live, name) {
+		if (was != is || had != has) && !c.given[name] && !rows[name].live {
 			names = append(names, name)
 		}
 	}

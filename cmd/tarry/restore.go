@@ -74,7 +74,7 @@ func (f *restoreFlags) check() error {
 	case t.NodeID == "":
 		return usagef("needs --node-id, the id of the node that will start in it")
 	}
-	if err := checkNodeID(t.NodeID); err != nil {
+	if err := checkNodeID("--node-id", t.NodeID); err != nil {
 		return usagef("%w", err)
 	}
 	return nil

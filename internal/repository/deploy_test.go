@@ -14,10 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// serverFlags are the flags of tarry server, from the table that a test holds against them.
+// serverFlags are the flags of tarry server, from docs/configuration.md, which a test holds against them.
 func serverFlags(t *testing.T) []string {
 	var flags []string
-	for _, m := range regexp.MustCompile(`(?m)^\t\t\{"([a-z-]+)", `).FindAllStringSubmatch(read(t, "cmd/tarry/config_reasons.go"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^### `--([a-z0-9-]+)`$").FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
 		flags = append(flags, m[1])
 	}
 	require.Greater(t, len(flags), 30)
