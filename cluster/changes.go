@@ -20,7 +20,7 @@ func (s *Shard) changed(c fsm.Changes) {
 	s.marks.reach(s.machine.Applied().Index)
 	if c.Cluster {
 		poke(s.toMigrate)
-		s.cfg.ClusterChanged()
+		s.cfg.Host.ClusterChanged()
 	}
 	if observe := s.timeouts.Load(); observe != nil && len(c.Timeouts) > 0 {
 		(*observe)(c.Timeouts)
@@ -68,7 +68,7 @@ func (s *Shard) queueTime() time.Time {
 	if s.dispatcher() != nil {
 		return s.Now()
 	}
-	return s.cfg.Wall()
+	return s.cfg.Host.Wall()
 }
 
 func updates(cs []fsm.TopicChange) []dispatch.Update {

@@ -131,22 +131,26 @@ func (s *Shard) now() (time.Time, uint64) {
 	floor := time.Duration(applied.ClockMS) * time.Millisecond
 	// The monotonic reading must not be older than the wall clock's: what passes between the two
 	// would count twice, and the clock would be ahead by the longest pause that ever was there.
-	wall := s.cfg.Wall()
+	wall := s.cfg.Host.Wall()
 	real := time.Now()
 	return s.clock.now(real, sinceEpoch(wall), floor, applied.ClockEpoch), applied.ClockEpoch
 }
 
-// clockConfirmed records the majority's clock at an instant.
-func (s *Shard) clockConfirmed(at, majority time.Time) { s.clock.confirm(at, sinceEpoch(majority)) }
+// clocks implements clockguard.Clocks.
+type clocks struct{ *Shard }
+
+func (c clocks) Wall() time.Time                  { return c.cfg.Host.Wall() }
+func (c clocks) Queue() time.Time                 { return c.Now() }
+func (c clocks) Confirmed(at, majority time.Time) { c.clock.confirm(at, sinceEpoch(majority)) }
 
 // clockSkew returns how far the queue's clock is ahead of this node's. Only on the
 // leader does the queue's clock run. Elsewhere it is the time of the last entry, which
 // may be behind just because the queue is idle.
 func (s *Shard) clockSkew() time.Duration {
 	if s.dispatcher() != nil {
-		return s.Now().Sub(s.cfg.Wall().Round(0))
+		return s.Now().Sub(s.cfg.Host.Wall().Round(0))
 	}
-	return max(0, time.UnixMilli(s.machine.Applied().ClockMS).Sub(s.cfg.Wall()))
+	return max(0, time.UnixMilli(s.machine.Applied().ClockMS).Sub(s.cfg.Host.Wall()))
 }
 
 // wallClock is this machine's clock, with an offset if the fault harness sets one.

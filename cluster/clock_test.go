@@ -11,6 +11,14 @@ import (
 	"tarry/fsm"
 )
 
+// wallHost has a clock.
+type wallHost struct {
+	Host
+	wall func() time.Time
+}
+
+func (h wallHost) Wall() time.Time { return h.wall() }
+
 // A thread may lose its processor between two readings of a clock.
 func TestAPauseDoesNotPutTheClockAhead(t *testing.T) {
 	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem()})
@@ -18,10 +26,10 @@ func TestAPauseDoesNotPutTheClockAhead(t *testing.T) {
 	defer func() { require.NoError(t, m.Close()) }()
 	synctest.Test(t, func(t *testing.T) {
 		pause := 20 * time.Millisecond
-		s := &Shard{machine: m, cfg: shardConfig{Wall: func() time.Time {
+		s := &Shard{machine: m, cfg: shardConfig{Host: wallHost{wall: func() time.Time {
 			time.Sleep(pause)
 			return time.Now()
-		}}}
+		}}}}
 		s.Now()
 		pause = 0
 		time.Sleep(time.Millisecond)

@@ -96,6 +96,14 @@ func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
 	}
 }
 
+// slowClockHost takes as long to confirm its clock as a voter that does not reply is waited for.
+type slowClockHost struct{ Host }
+
+func (h slowClockHost) ConfirmClock(ctx context.Context) error {
+	<-time.After(time.Second)
+	return h.Host.ConfirmClock(ctx)
+}
+
 // A leader whose clock is off settles what was committed ahead too, by the majority's time:
 // it proposes nothing while it does not know that.
 func TestALeaderWhoseClockIsOffSettlesByTheMajoritysTime(t *testing.T) {
@@ -107,11 +115,7 @@ func TestALeaderWhoseClockIsOffSettlesByTheMajoritysTime(t *testing.T) {
 	s.stop((l + 2) % 3)
 	s.set(next, time.Hour)
 
-	confirm := bad.cfg.ConfirmClock
-	bad.cfg.ConfirmClock = func(ctx context.Context) error {
-		<-time.After(time.Second) // as long as one that does not reply is waited for
-		return confirm(ctx)
-	}
+	bad.cfg.Host = slowClockHost{bad.cfg.Host}
 	leader.stamps.mu.Lock()
 	leader.stamps.unsure = true // so the effect is left to the next leader
 	leader.stamps.mu.Unlock()

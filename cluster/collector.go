@@ -101,7 +101,7 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	if applied.ClockMS > 0 {
 		set("tarry_fsm_clock_skew_seconds", s.clockSkew().Seconds())
 	}
-	ch <- prometheus.MustNewConstMetric(c.transfers, prometheus.CounterValue, float64(s.cfg.TransferAttempts()))
+	ch <- prometheus.MustNewConstMetric(c.transfers, prometheus.CounterValue, float64(s.cfg.Host.TransferAttempts()))
 	waiting := 0
 	if d := s.dispatcher(); d != nil {
 		waiting = d.Waiting()
@@ -113,7 +113,7 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 		set("tarry_store_compaction_debt_bytes", float64(m.Compact.EstimatedDebt))
 	}
 	set("tarry_log_write_seconds", s.stores.WriteTime().Seconds())
-	set("tarry_adds_refused", flag(s.cfg.AddsRefused() != ""))
+	set("tarry_adds_refused", flag(s.cfg.Host.AddsRefused() != ""))
 	c.collectRaft(set)
 }
 

@@ -218,6 +218,14 @@ func TestReadDurableState(t *testing.T) {
 
 var smallFiles = files{segmentBytes: 64 << 10, memTableBytes: 256 << 10}
 
+// fatalHost is the host of a shard that is opened and not started.
+type fatalHost struct {
+	Host
+	fatal func(error)
+}
+
+func (h fatalHost) Fatal(err error) { h.fatal(err) }
+
 // readDurableState opens a node's shard as far as its files go, applies the log as Raft
 // would, and reads everything.
 func readDurableState(cfg Config) (st durableState, err error) {
@@ -227,7 +235,7 @@ func readDurableState(cfg Config) (st durableState, err error) {
 	}
 	s, err := openShard(shardConfig{
 		Timing: DefaultTiming(), ServerID: data.ServerID(), NodeID: cfg.NodeID, Dir: data.Shard(0), LogStore: data.LogStore(),
-		Logger: cfg.Logger, Registry: prometheus.NewRegistry(), files: cfg.files, Fatal: cfg.Fatal,
+		Logger: cfg.Logger, Registry: prometheus.NewRegistry(), files: cfg.files, Host: fatalHost{fatal: cfg.Fatal},
 	})
 	if err != nil {
 		return st, err

@@ -3,7 +3,6 @@ package cluster
 import (
 	"time"
 
-	"tarry/cluster/diskpolicy"
 	"tarry/cluster/diskspace"
 	"tarry/job"
 )
@@ -13,12 +12,6 @@ import (
 // majority has enough space the leader refuses adds. A leader with a low disk transfers
 // leadership to a voter with a better one. The space below the low-water mark is a reserve
 // for all other operations.
-
-// diskHealth is this node's report of its disk.
-func (n *Node) diskHealth() diskpolicy.Health {
-	d := n.disk.State()
-	return diskpolicy.Health{Low: d.Low, Free: d.Free, LogWrite: n.shard.stores.WriteTime()}
-}
 
 // diskChanged is called when the disk becomes low or is no longer low. It does not block.
 func (n *Node) diskChanged(s diskspace.State) {

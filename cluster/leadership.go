@@ -118,9 +118,9 @@ func (s *Shard) startLeading() (stop func()) {
 // proposes nothing that has a time. It returns the term in which all this holds.
 func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
 	real := time.Now()
-	s.clock.begin(real, sinceEpoch(s.cfg.Wall()))
+	s.clock.begin(real, sinceEpoch(s.cfg.Host.Wall()))
 	asked := make(chan error, 1)
-	s.work.Go(func() { asked <- s.cfg.ConfirmClock(ctx) })
+	s.work.Go(func() { asked <- s.cfg.Host.ConfirmClock(ctx) })
 	if term, err = s.barrier(ctx); err != nil {
 		return 0, err
 	}
@@ -170,7 +170,7 @@ func (s *Shard) settle(ctx context.Context) error {
 // allowed offset. Under load it does, so a failover does not wait for other clocks.
 func (s *Shard) clockAgrees() bool {
 	state := time.UnixMilli(s.machine.Applied().ClockMS)
-	return s.cfg.Wall().Sub(state).Abs() <= s.cfg.MaxClockOffset
+	return s.cfg.Host.Wall().Sub(state).Abs() <= s.cfg.MaxClockOffset
 }
 
 // barrier returns the term in which it was applied. Its future completes while Raft runs,
@@ -199,7 +199,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 			s.submit(ops, "", ops[0].GetFinish() == nil, done)
 		},
 		maxWaiters,
-		func(jobs []*jobpb.Reserved) { s.handedOut(jobs, s.cfg.Wall()) },
+		func(jobs []*jobpb.Reserved) { s.handedOut(jobs, s.cfg.Host.Wall()) },
 	)
 	d.Tenants(func(topic string) string { return s.machine.Namespaces().Of(topic).GetName() })
 	// The leadership is set before the present state is read, so no update is missed.
@@ -226,7 +226,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 	act(s.schedules.Run)
 	act(s.migrate)
 	act(func(ctx context.Context) { s.dropUpload(ctx, left) })
-	work.Go(func() { s.cfg.Lead(ctx) })
+	work.Go(func() { s.cfg.Host.Lead(ctx) })
 	<-ctx.Done()
 	s.leadership.CompareAndSwap(l, nil) // before waiters end and ask for the next leader
 	d.Stop()

@@ -142,7 +142,7 @@ func (s *Shard) streamLog(ctx context.Context, to job.LogWriter, after uint64, s
 		if err := s.replacedAfter(after); err != nil { // read later, so it covers all that is reached
 			return err
 		}
-		if err := w.Write(logstream.NewSeen(reached, s.cfg.Wall())); err != nil {
+		if err := w.Write(logstream.NewSeen(reached, s.cfg.Host.Wall())); err != nil {
 			return err
 		}
 		end := min(reached, next+logRun-1)

@@ -142,17 +142,9 @@ func (n *Node) openShard() (err error) {
 	n.shard, err = openShard(shardConfig{
 		Timing: cmp.Or(n.cfg.timing, DefaultTiming()), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
 		Dir: n.data.Shard(0), Cache: n.cfg.CacheBytes, Tables: n.cfg.OpenFiles.Tables,
-		Logger: n.log, Registry: n.registry, Peer: n.peer, Lead: n.lead,
-		Fatal:          func(err error) { n.cfg.Fatal(datadir.WithRoom(err, n.cfg.DataDir)) },
-		ClusterChanged: func() { n.members.ClusterIDChanged() },
-		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State, SentPart: n.cfg.sentPart,
-		TransferAttempts: func() uint64 { return n.members.TransferAttempts() },
-		Wall:             n.cfg.wall, MaxClockOffset: n.cfg.MaxClockOffset,
-		ConfirmClock:  func(ctx context.Context) error { return n.members.ClockGuard().Confirm(ctx) },
-		ClockWentOff:  func() { n.members.Evaluate() },
-		ConfirmLeader: n.acks.ConfirmLeader,
-		MetricsTopics: n.cfg.MetricsTopics,
-		LogStore:      n.data.LogStore(), wrapLog: n.cfg.wrapLog, files: n.cfg.files,
+		Logger: n.log, Registry: n.registry, Host: host{n}, SentPart: n.cfg.sentPart,
+		MaxClockOffset: n.cfg.MaxClockOffset, MetricsTopics: n.cfg.MetricsTopics,
+		LogStore: n.data.LogStore(), wrapLog: n.cfg.wrapLog, files: n.cfg.files,
 	})
 	return err
 }
@@ -185,40 +177,18 @@ func (n *Node) makeMembers() (err error) {
 		GossipBind: n.cfg.GossipAddr, AdvertiseHost: n.cfg.AdvertiseHost,
 		Join: n.cfg.Join, Expect: n.cfg.BootstrapExpect, Version: n.cfg.Version,
 		HasState: n.hasState, Logger: n.log,
-		ClusterID: n.clusterID, Forgotten: n.shard.machine.Forgotten,
-		RemovedNodes: n.shard.machine.RemovedNodes, Shown: n.shard.shown, ProposeAdmit: n.proposeAdmit,
-		Admission: n.shard.machine.Admission, ProposeUse: n.proposeUse, InvitationUsed: n.cfg.InvitationUsed, Invitation: n.invitation(),
-		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget, ProposeClockReset: n.proposeClockReset,
-		Runs: job.ReleaseVersions(), NonVoter: n.cfg.NonVoter, HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.shard.machine.Version, ProposeVersion: n.proposeVersion,
-		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth, Drained: n.Draining,
-		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.shard.Now, ClockConfirmed: n.shard.clockConfirmed,
+		Facts: n.shard.machine, Decisions: decisions{n.shard}, Clocks: clocks{n.shard}, Condition: condition{n}, Backups: n.backupDir(),
+		Invitation: n.invitation(), InvitationUsed: n.cfg.InvitationUsed,
+		Runs: job.ReleaseVersions(), NonVoter: n.cfg.NonVoter, HoldVersion: n.cfg.HoldVersion,
+		Dial: n.conns.Get, Acks: n.acks, MaxClockOffset: n.cfg.MaxClockOffset,
 		GossipKeys: n.cfg.GossipKeys, GossipVerify: n.cfg.GossipVerify, SecureCalls: n.cfg.TLS.Mode == nodetls.Require,
-		Warnings: n.healthWarnings, Trouble: n.raftTrouble, Backups: n.backupState(), ListBackups: n.listBackups(),
-		Standby: n.shard.machine.Follows,
-		Timing:  n.cfg.membership,
+		Timing: n.cfg.membership,
 	})
 	if err != nil {
 		return err
 	}
 	n.follower = n.newFollower()
 	return nil
-}
-
-// healthWarnings returns what this node knows that is a reason for the cluster not to be healthy.
-func (n *Node) healthWarnings(now time.Time) []string {
-	list := append(n.mux.CertificateWarnings(now), n.standbyReasons()...)
-	if why := n.members.Foreign(now); why != "" {
-		list = append(list, why)
-	}
-	for _, use := range n.shard.machine.LimitUses() {
-		if why := use.Reason(); why != "" {
-			list = append(list, why)
-		}
-	}
-	if n.cfg.Warnings != nil {
-		list = append(list, n.cfg.Warnings()...)
-	}
-	return list
 }
 
 // checkAcks returns an error if the data directory has lost what it acknowledged.
@@ -289,37 +259,11 @@ func (n *Node) serveCalls(serve func(net.Listener) error, l net.Listener) {
 // Shard returns the shard of all topics. It implements api.Queue.
 func (n *Node) Shard() *Shard { return n.shard }
 
-// lead does the node's work while it leads its shard, until ctx ends.
-func (n *Node) lead(ctx context.Context) {
-	var work sync.WaitGroup
-	defer work.Wait()
-	if n.cfg.Lead != nil {
-		work.Go(func() {
-			if n.shard.awaitPromotion(ctx) {
-				n.cfg.Lead(ctx, n)
-			}
-		})
-	}
-	work.Go(func() { n.follower.Run(ctx) })
-	work.Go(func() { n.avoidLeading(ctx) })
-	if err := n.members.Lead(ctx); err != nil && ctx.Err() == nil {
-		n.log.Error("membership stopped leading", "error", err)
-	}
-}
-
 func (n *Node) shardNumber(number uint32) *Shard {
 	if number != 0 || !n.raftRuns.Load() {
 		return nil
 	}
 	return n.shard
-}
-
-func (n *Node) peer(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error) {
-	c, err := n.frames.Get(ctx, serverID, addr)
-	if err != nil {
-		return nil, err
-	}
-	return noderpc.NewNodeClient(c), nil
 }
 
 // Metrics returns the node's metrics, for /metrics.

@@ -17,6 +17,11 @@ import (
 	"tarry/job/jobpb"
 )
 
+// roomyHost accepts adds.
+type roomyHost struct{ Host }
+
+func (roomyHost) AddsRefused() string { return "" }
+
 // If a leader refuses a part of a call, it must not accept a later part of the same call.
 func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem()})
@@ -29,7 +34,7 @@ func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 		}
 		leader := make(chan sent, groupcommit.MaxInFlight)
 		route := groupcommit.Route{Forwards: true, Send: func(b *groupcommit.Batch, complete groupcommit.Complete) { leader <- sent{b, complete} }}
-		s := &Shard{machine: m, cfg: shardConfig{Timing: DefaultTiming(), AddsRefused: func() string { return "" }}}
+		s := &Shard{machine: m, cfg: shardConfig{Timing: DefaultTiming(), Host: roomyHost{}}}
 		s.opLimit.limit = s.cfg.OpTimeout
 		s.batcher = groupcommit.New(func() (groupcommit.Route, <-chan struct{}) { return route, nil }, func(*groupcommit.Batch) {}, alarm.NewTimer)
 		ctx, cancel := context.WithCancel(t.Context())

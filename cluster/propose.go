@@ -21,7 +21,7 @@ import (
 // one before, because concurrent parts could be reordered by a retry or on the way from a
 // follower.
 func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
-	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
+	if why := s.cfg.Host.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
 		return nil, errDiskLow(why)
 	}
 	if err := s.refusedByStandby(ops); err != nil {
@@ -80,7 +80,7 @@ func errOutcomeUnknown(why error) *job.Error {
 func (s *Shard) countNamed(ops []*jobpb.Op, results []*jobpb.Result) {
 	for i, op := range ops {
 		if _, named := op.Kind.(*jobpb.Op_ReserveJob); named && i < len(results) {
-			s.handedOut(results[i].Jobs, s.cfg.Wall())
+			s.handedOut(results[i].Jobs, s.cfg.Host.Wall())
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (s *Shard) confirmLeadership() (term uint64, err error) {
 	}
 	ctx, cancel := context.WithTimeout(established.ctx, s.cfg.Lease)
 	defer cancel()
-	return s.cfg.ConfirmLeader(ctx)
+	return s.cfg.Host.ConfirmLeader(ctx)
 }
 
 // confirmations batches confirmations of leadership. All reads that begin while one is

@@ -86,7 +86,7 @@ func (s *Shard) upload(ctx context.Context, from io.Reader, op *jobpb.ReplaceSta
 		case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 			return err
 		}
-		if why := s.cfg.AddsRefused(); why != "" {
+		if why := s.cfg.Host.AddsRefused(); why != "" {
 			return errDiskLow(why)
 		}
 		began := time.Now()

@@ -35,6 +35,16 @@ func (p *electedPeer) Read(context.Context, *jobpb.Read, ...grpc.CallOption) (*j
 	return &jobpb.ReadResult{}, nil
 }
 
+// peerHost has one peer.
+type peerHost struct {
+	Host
+	peer noderpc.NodeClient
+}
+
+func (h peerHost) Peer(context.Context, string, string) (noderpc.NodeClient, error) {
+	return h.peer, nil
+}
+
 // inElection runs many calls on a node whose leader does not lead yet, and then
 // does. It returns how often the leader was asked before.
 func inElection(t *testing.T, calls int, call func(ctx context.Context, s *Shard) error) (before int64) {
@@ -42,13 +52,11 @@ func inElection(t *testing.T, calls int, call func(ctx context.Context, s *Shard
 		peer := new(electedPeer)
 		ctx, cancel := context.WithCancel(context.Background())
 		s := &Shard{
-			cfg: shardConfig{Timing: DefaultTiming(), ServerID: "n1", Peer: func(context.Context, string, string) (noderpc.NodeClient, error) {
-				return peer, nil
-			}},
+			cfg:     shardConfig{Timing: DefaultTiming(), ServerID: "n1", Host: peerHost{peer: peer}},
 			leaders: leaderrpc.NewWatch(time.Now()), ctx: ctx, cancel: cancel,
 		}
 		s.Reads = job.Reads{Reader: s}
-		s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = s.cfg.ServerID, s.leaders.Get, s.cfg.Peer
+		s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = s.cfg.ServerID, s.leaders.Get, s.cfg.Host.Peer
 		s.leaders.Set(leaderrpc.Leader{ID: "n2", Addr: "n2:1"}, time.Now())
 		var running sync.WaitGroup
 		var failed atomic.Int64

@@ -37,31 +37,29 @@ func (n *Node) leads() (leads bool, changed <-chan struct{}) {
 	return leader.ID == n.data.ServerID() && n.shard.leadership.Load() != nil, changed
 }
 
-// backupState returns what reports this node's backups; nil without a schedule.
-func (n *Node) backupState() func() membership.Backups {
+// backupDir returns this node's backups for membership; nil without a schedule.
+func (n *Node) backupDir() membership.BackupDir {
 	if n.backups == nil {
 		return nil
 	}
-	return func() membership.Backups {
-		instant, trouble := n.backups.State()
-		return membership.Backups{Instant: instant, Trouble: trouble}
-	}
+	return backupDir{n.backups}
 }
 
-// listBackups returns what lists this node's backups; nil without a schedule.
-func (n *Node) listBackups() func() (files []job.ScheduledBackup, more int, problem string) {
-	if n.backups == nil {
-		return nil
+type backupDir struct{ *backupschedule.Scheduler }
+
+func (d backupDir) State() membership.Backups {
+	instant, trouble := d.Scheduler.State()
+	return membership.Backups{Instant: instant, Trouble: trouble}
+}
+
+func (d backupDir) List() (files []job.ScheduledBackup, more int, problem string) {
+	l := d.Listing()
+	for _, f := range l.Files {
+		files = append(files, job.ScheduledBackup{
+			Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.Instant), Taken: f.Taken, Bytes: f.Bytes, Base: f.Base, Problem: f.Problem,
+		})
 	}
-	return func() (files []job.ScheduledBackup, more int, problem string) {
-		l := n.backups.Listing()
-		for _, f := range l.Files {
-			files = append(files, job.ScheduledBackup{
-				Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.Instant), Taken: f.Taken, Bytes: f.Bytes, Base: f.Base, Problem: f.Problem,
-			})
-		}
-		return files, l.More, l.Error
-	}
+	return files, l.More, l.Error
 }
 
 // writeScheduledBackup waits for a backup that somebody else makes of this node. It is whole if

@@ -32,7 +32,7 @@ func (s scheduler) NextDue() int64 { return s.machine.NextSchedule() }
 // proposes them. The state machine refuses those of a schedule that has changed in
 // between; the next call plans them again.
 func (s scheduler) Advance(ctx context.Context) error {
-	if why := s.cfg.AddsRefused(); why != "" {
+	if why := s.cfg.Host.AddsRefused(); why != "" {
 		return errDiskLow(why) // the runs wait; those that wait too long are missed
 	}
 	ops, err := planSchedules(s.machine, s.Now().UnixMilli())

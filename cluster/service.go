@@ -53,7 +53,7 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if !s.leadsSoon(ctx) {
 		return nil, leaderrpc.ErrNotLeader
 	}
-	if why := s.cfg.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
+	if why := s.cfg.Host.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
 		return nil, errDiskLow(why)
 	}
 	tenant := ""

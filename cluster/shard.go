@@ -99,8 +99,8 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		ctx:       ctx, cancel: cancel,
 	}
 	s.Reads = job.Reads{Reader: s}
-	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
-	s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = cfg.ServerID, s.leaders.Get, cfg.Peer
+	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.Host.ClockWentOff
+	s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = cfg.ServerID, s.leaders.Get, cfg.Host.Peer
 	s.opLimit.limit = cfg.OpTimeout
 	s.rateQuotas.topicOf = s.topicOfSchedule
 	s.batcher = groupcommit.New(s.route, s.metrics.batch, alarm.New)
@@ -116,7 +116,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	s.waits = waits.NewClient(waits.Options{
 		Shard: cfg.Number, Self: cfg.ServerID, HoldTime: cfg.HoldTime, Leader: s.leaders.Get, Here: s.waitQueue, GiveBack: s.giveBack,
 		Dial: func(ctx context.Context, serverID, addr string) (waits.Peer, error) {
-			return cfg.Peer(ctx, serverID, addr)
+			return cfg.Host.Peer(ctx, serverID, addr)
 		},
 	})
 	s.topics = topicmetrics.New(topicmetrics.Options{

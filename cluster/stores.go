@@ -63,7 +63,7 @@ func (s *Shard) fatal(err error) {
 	if errors.Is(err, logstore.ErrDamaged) || errors.Is(err, logstore.ErrFileDamaged) || fsm.Damaged(err) {
 		err = s.withRecovery(err)
 	}
-	s.cfg.Fatal(err)
+	s.cfg.Host.Fatal(err)
 }
 
 // withRecovery adds to a failure of the stores what an operator can do about it. It does

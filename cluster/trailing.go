@@ -53,7 +53,7 @@ func (s *Shard) sizeTrailingLogs() {
 		if !sleep.Until(s.ctx, trailingEvery, s.tight) {
 			return
 		}
-		if s.cfg.Disk().Low {
+		if s.cfg.Host.Disk().Low {
 			s.shorten()
 		}
 	}

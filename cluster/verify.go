@@ -250,7 +250,7 @@ func (s *Shard) digestOf(ctx context.Context, id, addr, name string, at uint64) 
 	if id == s.cfg.ServerID {
 		return s.awaitDigest(ctx, name, at)
 	}
-	client, err := s.cfg.Peer(ctx, id, addr)
+	client, err := s.cfg.Host.Peer(ctx, id, addr)
 	if err != nil {
 		return 0, "", err
 	}

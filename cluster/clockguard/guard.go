@@ -32,6 +32,15 @@ const (
 // errClockOff is returned on a node that must not lead because its clock is off.
 var errClockOff = errors.New("this node's clock is off the majority's: it does not lead")
 
+// Clocks has the clocks of a node. No method blocks.
+type Clocks interface {
+	Wall() time.Time  // this node's
+	Queue() time.Time // the queue's, on the leader
+	// Confirmed receives, on a leader, the earliest time that the majority's clocks may have at an
+	// instant of the monotonic clock.
+	Confirmed(at, majority time.Time)
+}
+
 // Config has the settings and callbacks of a Guard. No callback except Ask and Transfer
 // may block.
 type Config struct {
@@ -40,11 +49,7 @@ type Config struct {
 	KeepFor   time.Duration // how long a reading counts
 	Logger    *slog.Logger
 
-	// Now is this node's clock, ClusterClock the queue's clock on the leader.
-	Now, ClusterClock func() time.Time
-	// Confirmed receives, on a leader, the earliest time that the majority's clocks
-	// may have at an instant of the monotonic clock.
-	Confirmed func(at, majority time.Time)
+	Clocks Clocks
 	// Configuration returns Raft's latest configuration.
 	Configuration func() raft.Configuration
 	// Ask asks a server for its status. Before it returns it passes the time in the reply
@@ -73,7 +78,7 @@ type Guard struct {
 func New(cfg Config) *Guard { return &Guard{cfg: cfg} }
 
 // Wall returns this node's clock without a monotonic reading, so that steps of it count.
-func (g *Guard) Wall() time.Time { return g.cfg.Now().Round(0) }
+func (g *Guard) Wall() time.Time { return g.cfg.Clocks.Wall().Round(0) }
 
 // Record stores the time in another server's reply to a call. The call lasted from one
 // instant of this node's monotonic clock to another.
@@ -100,7 +105,7 @@ func (g *Guard) Confirm(ctx context.Context) error {
 		}
 		v = g.ask(ctx, g.voters(), agreed)
 	}
-	g.cfg.Confirmed(v.at, v.earliest())
+	g.cfg.Clocks.Confirmed(v.at, v.earliest())
 	g.log(v)
 	if !v.off(g.cfg.ServerID) {
 		return nil
@@ -125,7 +130,7 @@ func (g *Guard) Check(ctx context.Context, candidates func() []raft.ServerID) {
 	}
 	v.ahead = g.queueAhead(v)
 	g.last.Store(&v)
-	g.cfg.Confirmed(v.at, v.earliest())
+	g.cfg.Clocks.Confirmed(v.at, v.earliest())
 	g.log(v)
 	if v.off(g.cfg.ServerID) {
 		g.transfer(v, candidates())

@@ -33,9 +33,7 @@ func newCluster(voters ...raft.ServerID) *cluster {
 	}
 	c.Guard = New(Config{
 		ServerID: voters[0], MaxOffset: DefaultMaxOffset, KeepFor: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		Now:           func() time.Time { return time.Now().Add(c.clocks[voters[0]]) },
-		ClusterClock:  func() time.Time { return time.Now().Add(c.queue) },
-		Confirmed:     func(at, majority time.Time) { c.confirmed = majority.Sub(at.Round(0)) },
+		Clocks:        clocks{c, voters[0]},
 		Configuration: func() raft.Configuration { return conf },
 		Ask: func(_ context.Context, id raft.ServerID) error {
 			by, ok := c.clocks[id]
@@ -50,6 +48,16 @@ func newCluster(voters ...raft.ServerID) *cluster {
 	})
 	return c
 }
+
+// clocks are those of a node of the cluster.
+type clocks struct {
+	of   *cluster
+	node raft.ServerID
+}
+
+func (c clocks) Wall() time.Time                  { return time.Now().Add(c.of.clocks[c.node]) }
+func (c clocks) Queue() time.Time                 { return time.Now().Add(c.of.queue) }
+func (c clocks) Confirmed(at, majority time.Time) { c.of.confirmed = majority.Sub(at.Round(0)) }
 
 func TestANewLeaderWhoseClockIsOffTransfersLeadershipToOneThatIsRight(t *testing.T) {
 	for _, c := range []struct {

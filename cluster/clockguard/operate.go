@@ -96,5 +96,5 @@ func (g *Guard) CheckReset(ctx context.Context) (to time.Time, err error) {
 
 // queueAhead returns how far the queue's clock is ahead of the majority's, on the leader.
 func (g *Guard) queueAhead(v verdict) time.Duration {
-	return g.cfg.ClusterClock().Round(0).Sub(v.then(time.Now()))
+	return g.cfg.Clocks.Queue().Round(0).Sub(v.then(time.Now()))
 }

@@ -49,11 +49,11 @@ func (m *Membership) mayTalkRaft(caller *transport.CallerAddr) error {
 		return nil // it may not have learned the cluster's id yet
 	case !m.AcceptsRaft():
 		return errors.New("no cluster has asked for this server yet")
-	case m.cfg.Forgotten(caller.ServerID):
+	case m.cfg.Facts.Forgotten(caller.ServerID):
 		return fmt.Errorf("server %.64q was removed from the cluster", caller.ServerID)
 	case m.removedAt(raftconfig.NodeID(caller.ServerID)) != 0 && !m.vouchedFor(caller.ServerID):
 		return fmt.Errorf("the node of server %.64q was removed from the cluster", caller.ServerID)
-	case caller.ClusterID == "" && m.cfg.ClusterID() != "":
+	case caller.ClusterID == "" && m.cfg.Facts.ClusterID() != "":
 		return fmt.Errorf("server %.64q is no member and names no cluster", caller.ServerID)
 	case len(m.configuration().Servers) == 0:
 		return nil // of the cluster that has asked for this server

@@ -100,15 +100,15 @@ func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*membe
 // status is this node's reply to ask.
 func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	resp := &memberpb.StatusResponse{
-		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
+		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.Facts.ClusterID(),
 		ClusterAddr: m.cfg.ClusterAddr, HttpAddr: m.cfg.HTTPAddr, Release: m.cfg.Version, NonVoter: m.cfg.NonVoter, HasState: m.hasState(), LastContactMs: -1, NowUs: m.clocks.Wall().UnixMicro(),
-		MinVersion: m.cfg.Runs.Min, MaxVersion: m.cfg.Runs.Max, ClusterVersion: m.cfg.ClusterVersion(), HoldVersion: m.cfg.HoldVersion,
-		Drained: m.cfg.Drained(), Backups: m.backupState(),
+		MinVersion: m.cfg.Runs.Min, MaxVersion: m.cfg.Runs.Max, ClusterVersion: m.cfg.Facts.Version(), HoldVersion: m.cfg.HoldVersion,
+		Drained: m.cfg.Condition.Drained(), Backups: m.backupState(),
 	}
-	disk := m.cfg.DiskHealth()
+	disk := m.cfg.Condition.Disk()
 	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = disk.Low, disk.Free, disk.LogWrite.Microseconds()
 	if asker != "" {
-		resp.AskerForgotten, resp.AskerRemovedMs = m.cfg.Forgotten(asker), m.removedAt(raftconfig.NodeID(asker))
+		resp.AskerForgotten, resp.AskerRemovedMs = m.cfg.Facts.Forgotten(asker), m.removedAt(raftconfig.NodeID(asker))
 		resp.AskerUninvited = m.uninvited(asker)
 	}
 	resp.Acks, resp.Keyring = m.acksFor(asker), m.ringState()
@@ -119,9 +119,7 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	stats := m.localStats(r)
 	resp.LastIndex, resp.LastTerm, resp.LastContactMs = stats.LastIndex, stats.LastTerm, stats.LastContact.Milliseconds()
 	resp.AppliedIndex = r.AppliedIndex()
-	if m.cfg.Trouble != nil {
-		resp.Trouble = m.cfg.Trouble()
-	}
+	resp.Trouble = m.cfg.Condition.Trouble()
 	resp.AskerConfigured = asker != "" && m.Configured(asker)
 	return resp
 }

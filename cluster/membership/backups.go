@@ -66,7 +66,7 @@ func (m *Membership) backupState() *memberpb.BackupState {
 	if m.cfg.Backups == nil {
 		return nil
 	}
-	b := m.cfg.Backups()
+	b := m.cfg.Backups.State()
 	return &memberpb.BackupState{InstantMs: b.Instant, Trouble: b.Trouble}
 }
 

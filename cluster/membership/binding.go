@@ -56,7 +56,7 @@ func (b *clusterBinding) lapse(now time.Time) bool {
 // ClusterID returns the id of the cluster that this node belongs to, or that it has bound
 // itself to while it waits to be added; empty: neither.
 func (m *Membership) ClusterID() string {
-	if id := m.cfg.ClusterID(); id != "" {
+	if id := m.cfg.Facts.ClusterID(); id != "" {
 		return id
 	}
 	return m.binding.id()

@@ -41,7 +41,7 @@ func (m *Membership) resetClockHere(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.cfg.ProposeClockReset(ctx, to)
+	return m.cfg.Decisions.ResetClock(ctx, to)
 }
 
 // askClock asks a server for its status, because the reply has the server's time.

@@ -74,9 +74,9 @@ func (w *testCluster) oneClusterID(nodes ...*node) string {
 	w.t.Helper()
 	id := ""
 	eventually(w.t, "every node knows the cluster's id", func() bool {
-		id = nodes[0].fsm.clusterID()
+		id = nodes[0].fsm.ClusterID()
 		for _, n := range nodes {
-			if n.fsm.clusterID() != id || id == "" {
+			if n.fsm.ClusterID() != id || id == "" {
 				return false
 			}
 		}
@@ -195,7 +195,7 @@ func TestWipedNodeRejoinsAsANewMember(t *testing.T) {
 			wiped.start()
 			eventually(t, "the new server votes and the old one is gone", func() bool {
 				l := w.leader()
-				return l.Configured(wiped.serverID()) && !l.Configured(old) && l.fsm.forgotten(old)
+				return l.Configured(wiped.serverID()) && !l.Configured(old) && l.fsm.Forgotten(old)
 			})
 			w.voters("n1", "n2", "n3")
 			require.Equal(t, id, w.oneClusterID(nodes...))
@@ -315,8 +315,8 @@ func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 	eventually(t, "they met", func() bool { return a.foreign.Load() != nil && b.foreign.Load() != nil })
 	require.False(t, a.Configured(b.serverID()) || b.Configured(a.serverID()))
 	require.False(t, a.Configured(c.serverID()) && b.Configured(c.serverID()))
-	require.Equal(t, ids[a], a.fsm.clusterID())
-	require.Equal(t, ids[b], b.fsm.clusterID())
+	require.Equal(t, ids[a], a.fsm.ClusterID())
+	require.Equal(t, ids[b], b.fsm.ClusterID())
 
 	err := a.Join(context.Background(), []string{b.gossipAddr()})
 	require.Equal(t, job.CodeConflict, code(err), "%v", err)
@@ -412,7 +412,7 @@ func TestAJoinCannotScanPorts(t *testing.T) {
 		var err error
 		eventually(t, "the cluster has an id", func() bool { // before that no join is tried
 			err = n.Join(context.Background(), []string{addr})
-			return n.fsm.clusterID() != ""
+			return n.fsm.ClusterID() != ""
 		})
 		require.Equal(t, job.CodeNotApplied, code(err))
 		answers[err.Error()] = true

@@ -12,12 +12,11 @@ import (
 	"github.com/hashicorp/memberlist"
 	"google.golang.org/grpc"
 
-	"tarry/cluster/diskpolicy"
+	"tarry/cluster/clockguard"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/invitation"
 	"tarry/job"
-	"tarry/job/jobpb"
 )
 
 // protocol is the version of the messages between nodes that this release
@@ -57,67 +56,21 @@ type Config struct {
 
 	Logger *slog.Logger
 
-	// ClusterID is the cluster's id as the state machine knows it, else empty.
-	ClusterID func() string
-	// Forgotten reports whether a server id was removed for good.
-	Forgotten func(serverID string) bool
-	// RemovedNodes is when each node was removed that must not join again, in Unix
-	// milliseconds by node id. It does not block, and the result is not changed. nil: none.
-	RemovedNodes func() map[string]int64
-	// Shown, if not nil, returns an error until this node's state may be shown to clients. It
-	// blocks for some seconds at most.
-	Shown func(context.Context) error
-	// Admission is who may become a member, as the state machine has it. It does not block, and
-	// the result is not changed. nil: anybody.
-	Admission func() *jobpb.Admission
+	Facts     Facts
+	Decisions Decisions
+	Clocks    clockguard.Clocks
+	Condition Condition
+	Backups   BackupDir // nil: this node has no schedule
+
 	// Invitation returns the invitation of this node, which is in no cluster; it may be another
 	// one each time. nil: it has none.
 	Invitation func() (invitation.Secret, error)
 	// InvitationUsed is called on the leader when a node uses an invitation, before that joins.
 	// It must not block. nil: not called.
 	InvitationUsed func(id, nodeID string)
-	// ClusterVersion is the one of the state machine.
-	ClusterVersion func() uint32
-	// ProposeClusterID, ProposeForget, ProposeAdmit, ProposeUse and ProposeVersion propose to the log.
-	// They block until the entry is applied on this node, or ctx ends. ProposeForget also
-	// records that a node was removed, unless nodeID is empty.
-	ProposeClusterID func(ctx context.Context, id string) error
-	ProposeForget    func(ctx context.Context, serverID, nodeID string) error
-	ProposeAdmit     func(ctx context.Context, nodeID string) error
-	ProposeVersion   func(ctx context.Context, to uint32) error
-	// Standby reports whether the cluster is a standby, whose version is that of its primary;
-	// nil: it is not.
-	Standby func() bool
-	// ProposeUse records that a server uses an invitation. The error has CodeNotFound or
-	// CodeConditionFailed if it must not.
-	ProposeUse func(ctx context.Context, invitation, serverID string) error
-	// ProposeClockReset sets the queue's clock back through the log; on the leader.
-	ProposeClockReset func(ctx context.Context, to time.Time) error
-	// DiskHealth is how this node's disk is doing. It must not block. nil: always well.
-	DiskHealth func() diskpolicy.Health
-	// Trouble returns why this node's Raft does not take part; empty: it does, as far as it is
-	// known. It must not block. nil: always empty.
-	Trouble func() string
-	// Drained reports whether this node should not lead. It must not block. nil: never.
-	Drained func() bool
-	// Warnings returns more reasons for Health. It must not block. nil: none.
-	Warnings func(now time.Time) []string
-	// Backups returns what this node knows of its scheduled backups. It must not block. nil: it
-	// has no schedule.
-	Backups func() Backups
-	// ListBackups returns the scheduled backups in this node's directory, the newest first, how
-	// many more there are, and what is wrong with the directory. It must not block. nil: it has
-	// no schedule.
-	ListBackups func() (files []job.ScheduledBackup, more int, problem string)
 	// MaxClockOffset is how far this node's clock may be off the majority's for it
 	// to lead; 0: clockguard.DefaultMaxOffset.
 	MaxClockOffset time.Duration
-	// Now is this node's clock, ClusterClock the queue's clock on the leader.
-	// ClockConfirmed receives, on a leader, the earliest time that the majority's clocks
-	// may have at an instant of the monotonic clock. None may block. nil: time.Now; Now;
-	// not called.
-	Now, ClusterClock func() time.Time
-	ClockConfirmed    func(at, majority time.Time)
 	// Acks are exchanged with every status call.
 	Acks Acks
 	// Dial gives a pooled connection to a server's RPC port, which reaches no other
@@ -192,8 +145,8 @@ func (c *Config) check() error {
 		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +
 			"leave out bootstrap-expect to join, or join to start a new cluster")
 	}
-	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ProposeAdmit == nil || c.ProposeUse == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Acks == nil || c.Dial == nil {
-		return errors.New("membership lacks a logger or a callback of the node")
+	if c.Logger == nil || c.Facts == nil || c.Decisions == nil || c.Clocks == nil || c.Condition == nil || c.Acks == nil || c.Dial == nil {
+		return errors.New("membership lacks a logger or a part of the node")
 	}
 	return c.meta().Check()
 }

@@ -19,14 +19,14 @@ const keepReports = 5
 func (m *Membership) newClockGuard() *clockguard.Guard {
 	return clockguard.New(clockguard.Config{
 		ServerID: m.self(), MaxOffset: m.cfg.MaxClockOffset, KeepFor: keepReports * m.cfg.Timing.Health, Logger: m.cfg.Logger,
-		Now: m.cfg.Now, ClusterClock: m.cfg.ClusterClock, Confirmed: m.cfg.ClockConfirmed,
+		Clocks:        m.cfg.Clocks,
 		Configuration: m.configuration, Ask: m.askClock, Transfer: m.transferAway,
 	})
 }
 
 func (m *Membership) newDiskPolicy() *diskpolicy.Policy {
 	return diskpolicy.New(diskpolicy.Config{
-		ServerID: m.self(), Own: m.cfg.DiskHealth, KeepFor: keepReports * m.cfg.Timing.Health,
+		ServerID: m.self(), Own: m.cfg.Condition.Disk, KeepFor: keepReports * m.cfg.Timing.Health,
 		MinLead: m.cfg.Timing.MinLead, Logger: m.cfg.Logger,
 	}, time.Now())
 }

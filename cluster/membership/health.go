@@ -45,8 +45,8 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 		return job.Health{}, errNotLeader
 	}
 	state := l.autopilot.GetState()
-	h := job.Health{FailureTolerance: state.FailureTolerance, ClusterVersion: m.cfg.ClusterVersion()}
-	if m.cfg.Standby == nil || !m.cfg.Standby() {
+	h := job.Health{FailureTolerance: state.FailureTolerance, ClusterVersion: m.cfg.Facts.Version()}
+	if !m.cfg.Facts.Follows() {
 		_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, l.offers.all(m.configuration().Servers))
 	}
 	if len(state.Servers) == 0 {
@@ -77,9 +77,7 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	h.Reasons = append(h.Reasons, l.disks.Reasons(time.Now())...)
 	h.Reasons = append(h.Reasons, m.clocks.Reasons()...)
 	h.Reasons = append(h.Reasons, l.rings.reasons(m.configuration().Servers, m.ringState())...)
-	if m.cfg.Warnings != nil {
-		h.Reasons = append(h.Reasons, m.cfg.Warnings(time.Now())...)
-	}
+	h.Reasons = append(h.Reasons, m.cfg.Condition.Warnings(time.Now())...)
 	h.Reasons = append(h.Reasons, backupReasons(m.memberBackups(l))...)
 	slices.Sort(h.Reasons)
 	h.Healthy = len(h.Reasons) == 0
@@ -89,7 +87,7 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 // otherData describes a live node with the id of a server, but not its data; empty: there is none.
 func (m *Membership) otherData(serverID string) string {
 	for _, n := range m.members() {
-		if n.NodeID == raftconfig.NodeID(serverID) && n.ServerID != serverID && !m.Configured(n.ServerID) && !m.cfg.Forgotten(n.ServerID) {
+		if n.NodeID == raftconfig.NodeID(serverID) && n.ServerID != serverID && !m.Configured(n.ServerID) && !m.cfg.Facts.Forgotten(n.ServerID) {
 			return fmt.Sprintf("%s runs, but without the data of the member (server %s): its directory is an empty or another one (server %s)", n.NodeID, serverID, n.ServerID)
 		}
 	}
@@ -131,7 +129,7 @@ func ailment(node string, s, leader *autopilot.ServerState, live bool, stands st
 
 // healthLeaderless is the health that a node reports without a leader.
 func (m *Membership) healthLeaderless() job.Health {
-	h := job.Health{ClusterVersion: m.cfg.ClusterVersion(), Reasons: []string{job.ReasonNoLeader + m.cfg.NodeID}}
+	h := job.Health{ClusterVersion: m.cfg.Facts.Version(), Reasons: []string{job.ReasonNoLeader + m.cfg.NodeID}}
 	live := make(map[string]bool)
 	for _, n := range m.members() {
 		live[n.ServerID] = true

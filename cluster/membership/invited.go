@@ -38,7 +38,7 @@ func (e notInvited) Error() string {
 func (e notInvited) Unwrap() error { return e.why }
 
 // admission returns who may become a member.
-func (m *Membership) admission() *jobpb.Admission { return m.cfg.Admission() }
+func (m *Membership) admission() *jobpb.Admission { return m.cfg.Facts.Admission() }
 
 // needsInvitation reports whether a server that is no member must show an invitation.
 func (m *Membership) needsInvitation() bool {
@@ -58,7 +58,7 @@ func (m *Membership) checkInvitation(ctx context.Context, n gossip.Member) (id s
 	if err != nil {
 		return "", err
 	}
-	p := invitation.Proof{Cluster: m.cfg.ClusterID(), Leader: m.cfg.ServerID, Server: n.ServerID, Address: n.ClusterAddr, Nonce: make([]byte, invitation.NonceBytes)}
+	p := invitation.Proof{Cluster: m.cfg.Facts.ClusterID(), Leader: m.cfg.ServerID, Server: n.ServerID, Address: n.ClusterAddr, Nonce: make([]byte, invitation.NonceBytes)}
 	rand.Read(p.Nonce) // never fails
 	resp, err := c.Prove(ctx, &memberpb.ProveRequest{ServerId: p.Leader, ClusterId: p.Cluster, Invited: p.Server, Nonce: p.Nonce})
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *Membership) checkProof(p invitation.Proof, resp *memberpb.ProveResponse
 		return nil // the leader that recorded it did not add the server
 	case v.ServerId != "":
 		return fmt.Errorf("invitation %q was used by server %q", v.Id, v.ServerId)
-	case v.ExpiresMs <= m.cfg.ClusterClock().UnixMilli():
+	case v.ExpiresMs <= m.cfg.Clocks.Queue().UnixMilli():
 		return fmt.Errorf("invitation %q has expired", v.Id)
 	case v.NodeId != "" && v.NodeId != raftconfig.NodeID(p.Server):
 		return fmt.Errorf("invitation %q is for node %q", v.Id, v.NodeId)
@@ -112,7 +112,7 @@ func (m *Membership) useInvitation(ctx context.Context, id string, n gossip.Memb
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	err := m.cfg.ProposeUse(ctx, id, n.ServerID)
+	err := m.cfg.Decisions.UseInvitation(ctx, id, n.ServerID)
 	switch job.CodeOf(err) {
 	case job.CodeNotFound, job.CodeConditionFailed: // it was revoked or has expired meanwhile
 		return notInvited{err}

@@ -61,7 +61,7 @@ func (f *fsm) changeAdmission(verb, args string) any {
 	return nil
 }
 
-func (f *fsm) admission() *jobpb.Admission {
+func (f *fsm) Admission() *jobpb.Admission {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.admits
@@ -196,7 +196,7 @@ func TestWhatIsWrongWithAnInvitation(t *testing.T) {
 	w.refused(n4, `its proof for invitation "i" is wrong`)
 	w.refused(n5, `invitation "other" is for node "n9"`)
 	w.refused(n6, `there is no invitation with the id "unknown"`)
-	for _, v := range w.leader().fsm.admission().Invitations {
+	for _, v := range w.leader().fsm.Admission().Invitations {
 		require.Empty(t, v.ServerId, "who is refused uses nothing")
 	}
 }
@@ -254,7 +254,7 @@ func TestWhoProvesAnInvitationToWhom(t *testing.T) {
 		"no invitation":   func(c *Config) { c.Invitation = nil },
 		"a broken file":   func(c *Config) { c.Invitation = func() (invitation.Secret, error) { return s, context.Canceled } },
 		"a member":        func(c *Config) { c.HasState = true },
-		"another cluster": func(c *Config) { c.ClusterID = func() string { return "d" } },
+		"another cluster": func(c *Config) { c.Facts = &fsm{cluster: "d"} },
 	} {
 		require.True(t, proto.Equal(&memberpb.ProveResponse{}, bare(t, with, change).prove(ask())), name)
 	}
@@ -265,9 +265,7 @@ func TestAProofIsForTheAddressOfItsServer(t *testing.T) {
 	s, err := invitation.Generate(rand.Reader, "i")
 	require.NoError(t, err)
 	m := bare(t, func(c *Config) {
-		c.Admission = func() *jobpb.Admission {
-			return &jobpb.Admission{Invitations: []*jobpb.Invitation{{Id: "i", PublicKey: s.PublicKey(), ExpiresMs: time.Now().Add(time.Hour).UnixMilli()}}}
-		}
+		c.Facts = &fsm{admits: &jobpb.Admission{Invitations: []*jobpb.Invitation{{Id: "i", PublicKey: s.PublicKey(), ExpiresMs: time.Now().Add(time.Hour).UnixMilli()}}}}
 	})
 	genuine := invitation.Proof{Cluster: "c", Leader: "n1.x", Server: "n4.a", Address: "n4:7301", Nonce: make([]byte, invitation.NonceBytes)}
 	resp := &memberpb.ProveResponse{Invitation: "i", Signature: s.Sign(genuine)}

@@ -120,14 +120,14 @@ func (m *Membership) beginChange(ctx context.Context) (end func(), err error) {
 
 // nameCluster sets the cluster's id if it has none.
 func (m *Membership) nameCluster(ctx context.Context) error {
-	if m.cfg.ClusterID() != "" {
+	if m.cfg.Facts.ClusterID() != "" {
 		return nil
 	}
 	var id [16]byte
 	rand.Read(id[:]) // never fails
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := m.cfg.ProposeClusterID(ctx, hex.EncodeToString(id[:])); err != nil {
+	if err := m.cfg.Decisions.SetClusterID(ctx, hex.EncodeToString(id[:])); err != nil {
 		return fmt.Errorf("propose cluster id: %w", err)
 	}
 	m.ClusterIDChanged()

@@ -63,10 +63,10 @@ func (s *server) Backups(context.Context, *memberpb.BackupsRequest) (*memberpb.B
 }
 
 func (m *Membership) backupsHere() *memberpb.BackupsResponse {
-	if m.cfg.ListBackups == nil {
+	if m.cfg.Backups == nil {
 		return &memberpb.BackupsResponse{}
 	}
-	files, more, problem := m.cfg.ListBackups()
+	files, more, problem := m.cfg.Backups.List()
 	resp := &memberpb.BackupsResponse{Scheduled: true, More: uint64(more), Error: problem}
 	for _, f := range files {
 		b := &memberpb.BackupFile{Name: f.Name, Index: f.Index, InstantMs: f.Instant.UnixMilli(), Bytes: f.Bytes, Base: f.Base, Problem: f.Problem}

@@ -6,16 +6,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 	"google.golang.org/grpc"
 
 	"tarry/cluster/clockguard"
-	"tarry/cluster/diskpolicy"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
-	"tarry/job/jobpb"
 )
 
 // Membership is one node's part in its cluster. The order of calls: New; Register on the gRPC
@@ -87,27 +84,6 @@ func New(cfg Config) (*Membership, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	if cfg.Drained == nil {
-		cfg.Drained = func() bool { return false }
-	}
-	if cfg.DiskHealth == nil {
-		cfg.DiskHealth = func() diskpolicy.Health { return diskpolicy.Health{} }
-	}
-	if cfg.RemovedNodes == nil {
-		cfg.RemovedNodes = func() map[string]int64 { return nil }
-	}
-	if cfg.Admission == nil {
-		cfg.Admission = func() *jobpb.Admission { return nil }
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.ClusterClock == nil {
-		cfg.ClusterClock = cfg.Now
-	}
-	if cfg.ClockConfirmed == nil {
-		cfg.ClockConfirmed = func(time.Time, time.Time) {}
-	}
 	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, clockguard.DefaultMaxOffset)
 	m := &Membership{
 		cfg:         cfg,
@@ -182,7 +158,7 @@ func (m *Membership) AcceptsRaft() bool { return m.admitted.Load() || m.hasState
 
 // Removed reports whether this node's server id was removed from the cluster for good.
 func (m *Membership) Removed() bool {
-	return m.removed.Load() || m.cfg.Forgotten(m.cfg.ServerID)
+	return m.removed.Load() || m.cfg.Facts.Forgotten(m.cfg.ServerID)
 }
 
 // poke leaves a wake-up in c, which has room for one.

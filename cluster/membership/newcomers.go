@@ -118,6 +118,6 @@ func (m *Membership) askNewcomers(ctx context.Context, l *leadership, nodes []go
 // mayBecomeMember reports whether a live node is no member, and nothing that this node knows
 // of it keeps it from becoming one.
 func (m *Membership) mayBecomeMember(n gossip.Member) bool {
-	return n.ServerID != m.cfg.ServerID && !m.Configured(n.ServerID) && !m.cfg.Forgotten(n.ServerID) &&
+	return n.ServerID != m.cfg.ServerID && !m.Configured(n.ServerID) && !m.cfg.Facts.Forgotten(n.ServerID) &&
 		m.checkAdmission(n.NodeID) == nil && n.Protocol == protocol
 }

@@ -146,32 +146,11 @@ func (n *node) config() Config {
 		NodeID: n.id, ServerID: n.serverID(), ClusterAddr: n.clusterAddr, HTTPAddr: "localhost:7300",
 		GossipBind: n.gossipBind, Join: n.join, Expect: n.expect, Version: "test",
 		HasState: n.seenState, Logger: slog.New(slog.NewMultiHandler(testLogger().Handler(), n.log.handler())).With("on", n.serverID()),
-		ClusterID: n.fsm.clusterID, Forgotten: n.fsm.forgotten,
-		ProposeClusterID: func(ctx context.Context, id string) error { return n.propose("cluster " + id) },
-		RemovedNodes:     n.fsm.removedNodes,
-		ProposeForget: func(ctx context.Context, id, node string) error {
-			return errors.Join(n.propose("forget "+id), n.propose("remove "+node))
-		},
-		ProposeAdmit: func(ctx context.Context, node string) error { return n.propose("admit " + node) },
-		ProposeUse:   func(ctx context.Context, id, server string) error { return n.propose("use " + id + " " + server) },
-		Admission:    n.fsm.admission, Invitation: n.ownInvitation(),
-		InvitationUsed: func(id, node string) { n.used.Store(new(id + " " + node)) },
-		ProposeVersion: func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
-		Runs:           n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
+		Facts: n.fsm, Decisions: decisions(n.propose), Clocks: wallClocks{}, Condition: condition{n},
+		Invitation: n.ownInvitation(), InvitationUsed: func(id, node string) { n.used.Store(new(id + " " + node)) },
+		Runs: n.runs, HoldVersion: n.holds,
 		GossipKeys: n.gossipKeys(), GossipVerify: n.verify, SecureCalls: !n.plainCalls,
 		Dial: cmp.Or(n.conns, n.cluster.conns).Get, Acks: n.acks,
-		DiskHealth: func() diskpolicy.Health {
-			if h := n.diskHealth.Load(); h != nil {
-				return *h
-			}
-			return diskpolicy.Health{LogWrite: time.Millisecond}
-		},
-		Trouble: func() string {
-			if why := n.trouble.Load(); why != nil {
-				return *why
-			}
-			return ""
-		},
 		Timing: Timing{
 			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.cluster.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,
 			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, MinLead: time.Second, JoinAnswer: time.Second,
@@ -185,6 +164,51 @@ func (n *node) config() Config {
 			}
 		},
 	}
+}
+
+// condition is a node's as its Membership sees it.
+type condition struct{ n *node }
+
+func (c condition) Disk() diskpolicy.Health {
+	if h := c.n.diskHealth.Load(); h != nil {
+		return *h
+	}
+	return diskpolicy.Health{LogWrite: time.Millisecond}
+}
+
+func (c condition) Trouble() string {
+	if why := c.n.trouble.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+func (condition) Drained() bool               { return false }
+func (condition) Warnings(time.Time) []string { return nil }
+
+// wallClocks are the machine's.
+type wallClocks struct{}
+
+func (wallClocks) Wall() time.Time          { return time.Now() }
+func (wallClocks) Queue() time.Time         { return time.Now() }
+func (wallClocks) Confirmed(_, _ time.Time) {}
+
+// decisions proposes commands of fsm.
+type decisions func(cmd string) error
+
+func (d decisions) Shown(context.Context) error                     { return nil }
+func (d decisions) SetClusterID(_ context.Context, id string) error { return d("cluster " + id) }
+func (d decisions) Admit(_ context.Context, node string) error      { return d("admit " + node) }
+func (d decisions) RaiseVersion(_ context.Context, to uint32) error {
+	return d(fmt.Sprint("version ", to))
+}
+func (d decisions) ResetClock(context.Context, time.Time) error { return nil }
+func (d decisions) UseInvitation(_ context.Context, id, server string) error {
+	return d("use " + id + " " + server)
+}
+
+func (d decisions) Forget(_ context.Context, id, node string) error {
+	return errors.Join(d("forget "+id), d("remove "+node))
 }
 
 func (n *node) propose(cmd string) error {
@@ -365,19 +389,21 @@ type fsm struct {
 	admits  *jobpb.Admission // replaced, never changed
 }
 
-func (f *fsm) clusterID() string {
+func (f *fsm) Follows() bool { return false }
+
+func (f *fsm) ClusterID() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cluster
 }
 
-func (f *fsm) clusterVersion() uint32 {
+func (f *fsm) Version() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.version
 }
 
-func (f *fsm) forgotten(id string) bool {
+func (f *fsm) Forgotten(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.gone[id]
@@ -390,7 +416,7 @@ func (f *fsm) forget(serverID string) {
 	f.gone[serverID] = true
 }
 
-func (f *fsm) removedNodes() map[string]int64 {
+func (f *fsm) RemovedNodes() map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.removed
@@ -495,7 +521,7 @@ func (l *layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn
 	}
 	c, err := net.DialTimeout("tcp", real, timeout)
 	if err == nil {
-		says := to + " " + l.node.serverID() + " " + l.node.fsm.clusterID()
+		says := to + " " + l.node.serverID() + " " + l.node.fsm.ClusterID()
 		_, err = c.Write(append([]byte{byte(len(says))}, says...))
 	}
 	return c, err

@@ -175,7 +175,7 @@ func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 	err := live.Remove(ctx, live.id)
 	require.Equal(t, job.CodeQuorumWouldFail, code(err), "%v", err)
 	require.EqualError(t, err, "removing "+live.id+" leaves 2 voters of which 1 is alive; 2 are needed")
-	require.False(t, w.leader().fsm.forgotten(live.serverID()), "a refused removal changes nothing")
+	require.False(t, w.leader().fsm.Forgotten(live.serverID()), "a refused removal changes nothing")
 
 	err = live.Remove(ctx, "n9")
 	require.Equal(t, job.CodeNotFound, code(err), "%v", err)

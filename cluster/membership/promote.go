@@ -26,7 +26,7 @@ func (p promoter) AddVoter(id raft.ServerID, addr raft.ServerAddress, prevIndex 
 		return noChange{err}
 	}
 	defer end()
-	if !p.m.Configured(string(id)) || p.m.cfg.Forgotten(string(id)) {
+	if !p.m.Configured(string(id)) || p.m.cfg.Facts.Forgotten(string(id)) {
 		return noChange{fmt.Errorf("server %s was removed meanwhile", id)}
 	}
 	f := p.Raft.AddVoter(id, addr, prevIndex, timeout)

@@ -67,5 +67,5 @@ func (m *Membership) wasRemovedHere(serverID string) bool {
 	if serverID == m.cfg.ServerID || m.Configured(serverID) {
 		return false
 	}
-	return m.cfg.Forgotten(serverID) || m.removedAt(raftconfig.NodeID(serverID)) != 0 && !m.vouching.has(serverID)
+	return m.cfg.Facts.Forgotten(serverID) || m.removedAt(raftconfig.NodeID(serverID)) != 0 && !m.vouching.has(serverID)
 }

@@ -74,7 +74,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 func (m *Membership) finishRemoval(ctx context.Context) (raft.ServerID, error) {
 	c := m.configuration()
 	for _, s := range c.Servers {
-		if !m.cfg.Forgotten(string(s.ID)) {
+		if !m.cfg.Facts.Forgotten(string(s.ID)) {
 			continue
 		}
 		if string(s.ID) == m.cfg.ServerID {
@@ -91,7 +91,7 @@ func (m *Membership) finishRemoval(ctx context.Context) (raft.ServerID, error) {
 // syncMember updates one live node's entry in the configuration. This node's own entry
 // has an earlier address if no other node has led since it moved.
 func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
-	if m.cfg.Forgotten(n.ServerID) {
+	if m.cfg.Facts.Forgotten(n.ServerID) {
 		return nil // it was removed, and will notice
 	}
 	c := m.configuration()
@@ -154,7 +154,7 @@ func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Memb
 		return fmt.Errorf("gossip says that it moved from %s to %s, but it says that it is at %.255q: if a second process was started from a copy of its data directory, stop that one; "+
 			"to make it a node of its own, give it an empty data directory and another --node-id", s.Address, n.ClusterAddr, a.ClusterAddr)
 	}
-	if ours := m.cfg.ClusterID(); a.ClusterId != "" && a.ClusterId != ours {
+	if ours := m.cfg.Facts.ClusterID(); a.ClusterId != "" && a.ClusterId != ours {
 		return fmt.Errorf("at %s it says that it belongs to cluster %.64q", n.ClusterAddr, a.ClusterId)
 	}
 	return nil
@@ -214,7 +214,7 @@ func (m *Membership) invite(ctx context.Context, n gossip.Member) error {
 	if err != nil {
 		return err
 	}
-	resp, err := c.Invite(ctx, &memberpb.InviteRequest{ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(), Invited: n.ServerID, ClusterVersion: m.cfg.ClusterVersion()})
+	resp, err := c.Invite(ctx, &memberpb.InviteRequest{ServerId: m.cfg.ServerID, ClusterId: m.cfg.Facts.ClusterID(), Invited: n.ServerID, ClusterVersion: m.cfg.Facts.Version()})
 	if err != nil {
 		return fmt.Errorf("invite it at %s: %w", n.ClusterAddr, err)
 	}
@@ -276,12 +276,12 @@ func (m *Membership) removeServer(id raft.ServerID) error {
 // forget records that a server was removed for good, and with it a node unless nodeID is
 // empty.
 func (m *Membership) forget(ctx context.Context, serverID, nodeID string) error {
-	if m.cfg.Forgotten(serverID) && (nodeID == "" || m.removedAt(nodeID) != 0) {
+	if m.cfg.Facts.Forgotten(serverID) && (nodeID == "" || m.removedAt(nodeID) != 0) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := m.cfg.ProposeForget(ctx, serverID, nodeID); err != nil {
+	if err := m.cfg.Decisions.Forget(ctx, serverID, nodeID); err != nil {
 		return fmt.Errorf("forget %s: %w", serverID, err)
 	}
 	return nil
@@ -315,7 +315,7 @@ func (m *Membership) acceptInvitation(req *memberpb.InviteRequest) (reason strin
 	if req.ClusterId == "" || r == nil {
 		return "the cluster or this node is not ready yet"
 	}
-	if ours := m.cfg.ClusterID(); ours != "" {
+	if ours := m.cfg.Facts.ClusterID(); ours != "" {
 		if ours != req.ClusterId {
 			return "it belongs to cluster " + ours
 		}

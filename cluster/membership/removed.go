@@ -22,7 +22,7 @@ import (
 // only lost its data was not removed, and is not in this list (replace).
 
 // removedAt returns when a node was removed, in Unix milliseconds; 0: it may join.
-func (m *Membership) removedAt(nodeID string) int64 { return m.cfg.RemovedNodes()[nodeID] }
+func (m *Membership) removedAt(nodeID string) int64 { return m.cfg.Facts.RemovedNodes()[nodeID] }
 
 // checkAdmission returns an error if a node must not join.
 func (m *Membership) checkAdmission(nodeID string) error {
@@ -42,7 +42,7 @@ func wasRemoved(nodeID string, atMS int64) error {
 // still runs; empty: n is none. Nothing waits for it, but it looks like a node that works.
 func (m *Membership) stillRuns(n gossip.Member) string {
 	at := m.removedAt(n.NodeID)
-	if at == 0 || n.ServerID == m.cfg.ServerID || !m.cfg.Forgotten(n.ServerID) || m.Configured(n.ServerID) {
+	if at == 0 || n.ServerID == m.cfg.ServerID || !m.cfg.Facts.Forgotten(n.ServerID) || m.Configured(n.ServerID) {
 		return ""
 	}
 	return fmt.Sprintf("%s was removed from the cluster at %s, and still runs with its old data, which serves nobody: stop it; to use it again, run \"tarry cluster admit %s\" and move its data directory away",
@@ -72,10 +72,8 @@ func (m *Membership) Refusal() string {
 func (m *Membership) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error) {
 	resp, err := viaLeader(ctx, m, readCall, &memberpb.RemovedRequest{}, (*server).Removed, memberpb.MembershipClient.Removed)
 	if errors.Is(err, leaderrpc.ErrNoLeader) && ctx.Err() == nil {
-		if m.cfg.Shown != nil {
-			if err := m.cfg.Shown(ctx); err != nil {
-				return nil, err
-			}
+		if err := m.cfg.Decisions.Shown(ctx); err != nil {
+			return nil, err
 		}
 		return m.removedHere(), nil
 	}
@@ -88,7 +86,7 @@ func (m *Membership) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error
 
 func (m *Membership) removedHere() []job.RemovedNode {
 	var out []job.RemovedNode
-	for id, at := range m.cfg.RemovedNodes() {
+	for id, at := range m.cfg.Facts.RemovedNodes() {
 		out = append(out, job.RemovedNode{ID: id, At: time.UnixMilli(at)})
 	}
 	slices.SortFunc(out, func(a, b job.RemovedNode) int { return cmp.Compare(a.ID, b.ID) })
@@ -122,7 +120,7 @@ func (m *Membership) admitHere(ctx context.Context, nodeID string) error {
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := m.cfg.ProposeAdmit(ctx, nodeID); err != nil {
+	if err := m.cfg.Decisions.Admit(ctx, nodeID); err != nil {
 		return err
 	}
 	m.cfg.Logger.Info("node admitted: it may join again", "member", nodeID)

@@ -108,15 +108,9 @@ func bare(t testing.TB, change ...func(*Config)) *Membership {
 	c := Config{
 		NodeID: "n1", ServerID: "n1.x", ClusterAddr: "localhost:7301", HTTPAddr: "localhost:7300",
 		GossipBind: "127.0.0.1:0", Expect: 3, Logger: slog.New(slog.DiscardHandler),
-		ClusterID: func() string { return "" }, Forgotten: func(string) bool { return false },
-		ProposeClusterID: func(context.Context, string) error { return nil },
-		ProposeForget:    func(context.Context, string, string) error { return nil },
-		ProposeAdmit:     func(context.Context, string) error { return nil },
-		ProposeUse:       func(context.Context, string, string) error { return nil },
-		ProposeVersion:   func(context.Context, uint32) error { return nil },
-		ClusterVersion:   func() uint32 { return 1 },
-		Acks:             ackguard.New(ackguard.Config{ServerID: "n1.x", Logger: slog.New(slog.DiscardHandler), OnRollback: func(error) {}}),
-		Dial:             func(context.Context, string, string) (*grpc.ClientConn, error) { return nil, errors.New("no network") },
+		Facts: &fsm{version: 1}, Decisions: decisions(func(string) error { return nil }), Clocks: wallClocks{}, Condition: condition{new(node)},
+		Acks: ackguard.New(ackguard.Config{ServerID: "n1.x", Logger: slog.New(slog.DiscardHandler), OnRollback: func(error) {}}),
+		Dial: func(context.Context, string, string) (*grpc.ClientConn, error) { return nil, errors.New("no network") },
 	}
 	for _, f := range change {
 		f(&c)
@@ -145,7 +139,7 @@ func TestANodeThatCannotStartAClusterPromisesNothing(t *testing.T) {
 	good := &memberpb.PromiseRequest{ServerId: "a.1", Expect: 3, Members: []string{"a.1", "n1.x", "n3.x"}}
 	for want, m := range map[string]*Membership{
 		"it has Raft state": bare(t, func(c *Config) { c.HasState = true }),
-		"cluster x":         bare(t, func(c *Config) { c.ClusterID = func() string { return "x" } }),
+		"cluster x":         bare(t, func(c *Config) { c.Facts = &fsm{cluster: "x"} }),
 		"it expects 5":      bare(t, func(c *Config) { c.Expect = 5 }),
 		"it expects 0":      bare(t, func(c *Config) { c.Expect = 0 }),
 	} {
@@ -178,7 +172,7 @@ func TestANodeBindsItselfToTheFirstClusterItDiscovers(t *testing.T) {
 	require.True(t, m.binding.lapse(now.Add(2*bindFor)))
 	require.NoError(t, receive("y"))
 
-	inOne := bare(t, func(c *Config) { c.ClusterID = func() string { return "x" }; c.HasState = true })
+	inOne := bare(t, func(c *Config) { c.Facts = &fsm{cluster: "x"}; c.HasState = true })
 	require.Error(t, inOne.admit(gossip.Meta{NodeID: "z", ServerID: "z.1", ClusterID: "y"}))
 	unnamed := bare(t, func(c *Config) { c.HasState = true })
 	require.NoError(t, unnamed.admit(gossip.Meta{NodeID: "z", ServerID: "z.1", ClusterID: "y"}))
@@ -200,8 +194,8 @@ func TestConfigIsChecked(t *testing.T) {
 		{func(c *Config) { c.Expect = -1 }, "bootstrap-expect is -1"},
 		{func(c *Config) { c.Expect = 10 }, "between 0 and 9"},
 		{func(c *Config) { c.Expect, c.Join = 1, []string{"n2:7302"} }, "beside the one to join"},
-		{func(c *Config) { c.Dial = nil }, "callback"},
-		{func(c *Config) { c.Acks = nil }, "callback"},
+		{func(c *Config) { c.Dial = nil }, "a part of the node"},
+		{func(c *Config) { c.Acks = nil }, "a part of the node"},
 		{func(c *Config) { c.Version = strings.Repeat("v", 500) }, "the limit is 512"},
 	} {
 		cfg := bare(t).cfg

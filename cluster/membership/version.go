@@ -86,7 +86,7 @@ func raiseTo(present uint32, self job.Versions, offers map[raft.ServerID]offer) 
 
 // raiseVersion raises the cluster version if that is possible now.
 func (m *Membership) raiseVersion(ctx context.Context) error {
-	if m.cfg.Runs.Max <= m.cfg.ClusterVersion() || m.cfg.Standby != nil && m.cfg.Standby() {
+	if m.cfg.Runs.Max <= m.cfg.Facts.Version() || m.cfg.Facts.Follows() {
 		return nil
 	}
 	end, err := m.beginChange(ctx)
@@ -110,13 +110,13 @@ func (m *Membership) raiseVersion(ctx context.Context) error {
 			fresh[servers[i].ID] = offerOf(a)
 		}
 	}
-	to, _ := raiseTo(m.cfg.ClusterVersion(), m.cfg.Runs, fresh)
+	to, _ := raiseTo(m.cfg.Facts.Version(), m.cfg.Runs, fresh)
 	if to == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := m.cfg.ProposeVersion(ctx, to); err != nil {
+	if err := m.cfg.Decisions.RaiseVersion(ctx, to); err != nil {
 		return fmt.Errorf("raise the cluster version to %d: %w", to, err)
 	}
 	m.cfg.Logger.Info("the cluster version was raised; older releases cannot run this cluster's data any more", "version", to)
@@ -128,13 +128,13 @@ func (m *Membership) raiseVersion(ctx context.Context) error {
 func (m *Membership) AllRun() uint32 {
 	l := m.leadership.Load()
 	if l == nil {
-		return m.cfg.ClusterVersion()
+		return m.cfg.Facts.Version()
 	}
 	most := m.cfg.Runs.Max
 	for _, o := range l.offers.all(m.configuration().Servers) {
 		most = min(most, o.runs.Max)
 	}
-	return max(most, m.cfg.ClusterVersion())
+	return max(most, m.cfg.Facts.Version())
 }
 
 // checkVersion returns an error when a node that would join cannot run the cluster's
@@ -144,7 +144,7 @@ func (m *Membership) checkVersion(ctx context.Context, n gossip.Member) error {
 	if err != nil {
 		return silent{fmt.Errorf("ask it which versions it runs: %w", err)}
 	}
-	if err := offerOf(a).runs.Check(m.cfg.ClusterVersion()); err != nil {
+	if err := offerOf(a).runs.Check(m.cfg.Facts.Version()); err != nil {
 		return fmt.Errorf("it cannot join: %w", err)
 	}
 	return nil

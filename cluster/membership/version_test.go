@@ -44,7 +44,7 @@ func (n *node) upgrade(max uint32) {
 
 func (w *testCluster) versions(nodes ...*node) (all []uint32) {
 	for _, n := range nodes {
-		all = append(all, n.fsm.clusterVersion())
+		all = append(all, n.fsm.Version())
 	}
 	return all
 }
@@ -99,7 +99,7 @@ func TestANodeOfAnOlderReleaseCannotJoin(t *testing.T) {
 	first := w.node("n1", 1)
 	first.runs.Max = 2
 	first.start()
-	eventually(t, "the version is raised", func() bool { return first.fsm.clusterVersion() == 2 })
+	eventually(t, "the version is raised", func() bool { return first.fsm.Version() == 2 })
 
 	old := w.node("n2", 0, first.gossipAddr())
 	old.start()
