@@ -27,5 +27,5 @@
 // cors.go those of pages of other origins, and http_errors.go gives the errors of net/http
 // the form of all others.
 //
-// docs/http-api.md describes every call; a test compares it with the routes.
+// docs/http-reference.md describes every call; a test compares it with the routes and runs its examples.
 package api

@@ -17,12 +17,12 @@ import (
 	"tarry/push"
 )
 
-const docsPath = "../docs/http-api.md"
+const conceptsPath = "../docs/http-api.md"
 
 var update = flag.Bool("update", false, "write the answers into the pages of docs; read the difference before you commit it")
 
 func TestEveryRouteIsDocumentedAndTheReverse(t *testing.T) {
-	text, err := os.ReadFile(docsPath)
+	text, err := os.ReadFile(referencePath)
 	require.NoError(t, err)
 	var documented []string
 	for _, m := range regexp.MustCompile("(?m)^### `([A-Z]+ /.*)`$").FindAllStringSubmatch(string(text), -1) {
@@ -49,7 +49,7 @@ func servedCalls() (served []string) {
 }
 
 func TestEveryErrorIsDocumented(t *testing.T) {
-	text, err := os.ReadFile(docsPath)
+	text, err := os.ReadFile(conceptsPath)
 	require.NoError(t, err)
 	documented := map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([0-9]{3}) ").FindAllStringSubmatch(string(text), -1) {
@@ -69,7 +69,7 @@ var example = regexp.MustCompile("(?s)```sh\ncurl (.*?)\n```\n```\n(.*?)```\n")
 var instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z(-now\d+)?`)
 
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
-	for path, least := range map[string]int{docsPath: 30, "../docs/retries.md": 8, "../docs/schedules.md": 15, "../docs/limits.md": 26, "../docs/history.md": 9, "../docs/headers.md": 7, "../docs/tracing.md": 2} {
+	for path, least := range map[string]int{referencePath: 30, "../docs/retries.md": 8, "../docs/schedules.md": 15, "../docs/limits.md": 26, "../docs/history.md": 9, "../docs/headers.md": 7, "../docs/tracing.md": 2} {
 		t.Run(path, func(t *testing.T) { require.GreaterOrEqual(t, runExamples(t, path), least, "examples were found") })
 	}
 }

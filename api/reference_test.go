@@ -16,16 +16,6 @@ import (
 
 const referencePath = "../docs/http-reference.md"
 
-const referenceHead = `# HTTP reference
-
-Every call with its parameters, the fields of its request and of its reply, with their ranges. This page is made from
-[openapi.yaml](openapi.yaml), the form for programs, which every node serves at ` + "`GET /v1/openapi.json`" + `. Examples, and how calls
-behave, are in [http-api.md](http-api.md); so are [the errors](http-api.md#errors), which all calls have in common. **Bold** fields are
-required in a request and always there in a reply. A time is RFC 3339 text; in a request also milliseconds since 1970.
-
-<!-- Written by: go test ./api -run OpenAPI -update -->
-`
-
 // schemaDoc is a schema of the description, as far as the page needs it.
 type schemaDoc struct {
 	Ref              string `json:"$ref"`
@@ -64,45 +54,61 @@ type apiDoc struct {
 	Components struct{ Schemas map[string]*schemaDoc }
 }
 
-// The sections of the page, by their tags.
-var referenceSections = []struct{ tag, title string }{
-	{"jobs", "Jobs"}, {"consuming", "Consuming"}, {"topics", "Topics"}, {"schedules", "Schedules"}, {"tokens", "Tokens"}, {"cluster", "Cluster"}, {"node", "A node"},
-}
+// What is generated of a call: the bold line below its heading, and what follows its text.
+var (
+	generatedSummary = regexp.MustCompile(`^\n\*\*.*\*\*\n`)
+	generatedFields  = regexp.MustCompile(`(?m)^(\| parameter \| in \||Request:|Reply:)`)
+)
 
-func TestTheReferenceIsMadeFromOpenAPI(t *testing.T) {
+// The text and the order of the calls are the page's own.
+func TestTheReferenceHasWhatOpenAPISays(t *testing.T) {
 	var d apiDoc
 	require.NoError(t, json.Unmarshal(OpenAPI(), &d, json.MatchCaseInsensitiveNames(true)))
-	page := referenceHead + d.calls(t) + d.objects()
-	if *update {
-		require.NoError(t, os.WriteFile(referencePath, []byte(page), 0o644))
-	}
 	text, err := os.ReadFile(referencePath)
 	require.NoError(t, err)
-	require.Equal(t, page, string(text), "go test ./api -run OpenAPI -update")
-}
-
-// calls describes the calls by section, each with a link to its examples.
-func (d *apiDoc) calls(t *testing.T) string {
-	var b strings.Builder
+	page, _, found := strings.Cut(string(text), "\n## Objects\n")
+	require.True(t, found)
+	parts := strings.Split(page, "\n### `")
 	described := 0
-	for _, section := range referenceSections {
-		fmt.Fprintf(&b, "\n## %s\n", section.title)
-		for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
-			for _, method := range slices.Sorted(maps.Keys(d.Paths[path])) {
-				if op := d.Paths[path][method]; op.Tags[0] == section.tag {
-					d.call(&b, strings.ToUpper(method)+" "+path, op)
-					described++
-				}
-			}
+	for i, part := range parts[1:] {
+		name, part, _ := strings.Cut(part, "`\n")
+		text, chapter, last := strings.Cut(part, "\n## ")
+		method, path, _ := strings.Cut(name, " ")
+		if op := d.Paths[path][strings.ToLower(method)]; op != nil {
+			text = op.described(text)
+			described++
 		}
+		if last {
+			text += "\n## " + chapter
+		}
+		parts[1+i] = name + "`\n" + text
 	}
-	require.Equal(t, len(calls), described, "each tag has a section")
-	return b.String()
+	require.Equal(t, len(calls), described, "each call has a heading")
+	written := strings.Join(parts, "\n### `") + d.objects()
+	if *update {
+		require.NoError(t, os.WriteFile(referencePath, []byte(written), 0o644))
+		return
+	}
+	require.Equal(t, written, string(text), "go test ./api -run OpenAPI -update")
 }
 
-func (d *apiDoc) call(b *strings.Builder, name string, op *operationDoc) {
-	example := strings.ReplaceAll(regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(name), ""), " ", "-")
-	fmt.Fprintf(b, "\n### `%s`\n\n%s [Example](http-api.md#%s).\n", name, op.Summary, example)
+// described returns the text of a call between what is generated of it.
+func (op *operationDoc) described(text string) string {
+	if summary := generatedSummary.FindString(text); summary != "" {
+		text = text[len(summary):]
+	}
+	if fields := generatedFields.FindStringIndex(text); fields != nil {
+		text = text[:fields[0]]
+	}
+	if text = strings.Trim(text, "\n"); text != "" {
+		text = "\n" + text + "\n"
+	}
+	return "\n**" + op.Summary + "**\n" + text + op.fields()
+}
+
+// fields describes the parameters, the request and the reply.
+func (op *operationDoc) fields() string {
+	b := new(strings.Builder)
 	if len(op.Parameters) > 0 {
 		b.WriteString("\n| parameter | in | values | meaning |\n|---|---|---|---|\n")
 	}
@@ -139,6 +145,7 @@ func (d *apiDoc) call(b *strings.Builder, name string, op *operationDoc) {
 		}
 	}
 	fmt.Fprintf(b, "\nReply: %s.\n", strings.Join(replies, ", or "))
+	return b.String()
 }
 
 // objects describes the objects that calls take and give.

@@ -1,9 +1,7 @@
 package job
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,23 +9,6 @@ import (
 
 	"tarry/job/jobpb"
 )
-
-// The table in the docs is generated; -update writes it.
-func TestTheTableOfFieldsInTheDocs(t *testing.T) {
-	types := map[FieldType]string{FieldInstant: "instant: ", FieldDuration: "seconds: "}
-	var rows strings.Builder
-	for _, f := range Fields {
-		shown := "always"
-		switch {
-		case f.In != jobpb.State_STATE_NONE:
-			shown = "while " + strings.ToLower(strings.TrimPrefix(f.In.String(), "STATE_"))
-		case f.Optional:
-			shown = "if it has one"
-		}
-		fmt.Fprintf(&rows, "| `%s` | %s%s | %s |\n", f.Name, types[f.Type], f.Help, shown)
-	}
-	tableInDocs(t, "../docs/http-api.md", "| member of a job | what it is | there |\n|---|---|---|\n", rows.String())
-}
 
 // Every field of a jobpb.Job has a row, or is shown otherwise.
 func TestEveryFieldOfAJobHasARow(t *testing.T) {

@@ -48,7 +48,7 @@ func TestTheTableOfClientsHasAllCalls(t *testing.T) {
 	}
 
 	var routes []string
-	for _, m := range regexp.MustCompile("(?m)^### `([^`]+)`$").FindAllStringSubmatch(read(t, "docs/http-api.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^### `([^`]+)`$").FindAllStringSubmatch(read(t, "docs/http-reference.md"), -1) {
 		if !slices.Contains(noCalls, m[1]) {
 			routes = append(routes, m[1])
 		}

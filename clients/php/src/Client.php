@@ -527,7 +527,7 @@ final class Client
     /**
      * Why a job is not delivered yet, or was late.
      *
-     * @return array<string, mixed> as in docs/http-api.md
+     * @return array<string, mixed> as in docs/http-reference.md
      */
     public function explain(string $id): array
     {

@@ -26,7 +26,7 @@ trait ClusterCalls
     /**
      * The clocks of the nodes, compared.
      *
-     * @return array<string, mixed> as in docs/http-api.md
+     * @return array<string, mixed> as in docs/http-reference.md
      */
     public function clocks(): array
     {

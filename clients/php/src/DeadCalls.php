@@ -14,7 +14,7 @@ trait DeadCalls
     /**
      * The reasons that most dead jobs of a topic have; null: of all topics.
      *
-     * @return array<string, mixed> jobs, groups and others, as in docs/http-api.md
+     * @return array<string, mixed> jobs, groups and others, as in docs/http-reference.md
      */
     public function dead(?string $topic = null, ?int $max = null): array
     {
@@ -25,7 +25,7 @@ trait DeadCalls
     /**
      * The topics that most dead jobs with a reason are in.
      *
-     * @return array<string, mixed> jobs, topics, groups and others, as in docs/http-api.md
+     * @return array<string, mixed> jobs, topics, groups and others, as in docs/http-reference.md
      */
     public function deadTopics(string $reason, ?int $max = null): array
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Tarry;
 
-/** What a node knows of a job: the members of docs/http-api.md. Durations are in seconds. */
+/** What a node knows of a job: the members of docs/http-reference.md. Durations are in seconds. */
 final class Job
 {
     /**

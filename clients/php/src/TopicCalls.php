@@ -14,7 +14,7 @@ trait TopicCalls
     /**
      * Kicks dead jobs of a topic, the longest dead first.
      *
-     * @param array<string, mixed> $filter as in docs/http-api.md
+     * @param array<string, mixed> $filter as in docs/http-reference.md
      * @param int|null $max null: all of them
      * @param float|null $rate jobs a second that become due; null: all at once
      * @return array{kicked: int, more: bool} more: the call ended before it had seen all
@@ -27,7 +27,7 @@ trait TopicCalls
     /**
      * Deletes jobs of a topic in a state: "dead", "delayed" or "ready".
      *
-     * @param array<string, mixed> $filter as in docs/http-api.md
+     * @param array<string, mixed> $filter as in docs/http-reference.md
      * @param int|null $max null: all of them
      * @return array{deleted: int, more: bool}
      */
@@ -40,7 +40,7 @@ trait TopicCalls
      * Gives reserved jobs of a topic back at once: those of one consumer that has died, for one.
      *
      * @param string $consumer empty: of all consumers
-     * @param array<string, mixed> $filter as in docs/http-api.md
+     * @param array<string, mixed> $filter as in docs/http-reference.md
      * @param int|null $max null: all of them
      * @return array{released: int, more: bool}
      */
@@ -54,7 +54,7 @@ trait TopicCalls
      * Puts all jobs of a topic into another one, or those in the given states, or those that match.
      *
      * @param list<string>|null $states
-     * @param array<string, mixed> $filter as in docs/http-api.md
+     * @param array<string, mixed> $filter as in docs/http-reference.md
      * @return array{moved: int, skipped?: int, reason?: string, more: bool, next?: string} more: call again with next as cursor
      */
     public function moveTopic(
@@ -72,7 +72,7 @@ trait TopicCalls
      * Gives delayed jobs of a topic that are due from due_from to due_to of the filter other due times: spread evenly over so
      * many seconds, or each later by so many.
      *
-     * @param array<string, mixed> $filter as in docs/http-api.md
+     * @param array<string, mixed> $filter as in docs/http-reference.md
      * @param bool $earlier whether a spread may make jobs due earlier
      * @param int|null $max null: all of them
      * @return array{rescheduled: int, unchanged?: int, skipped?: int, reason?: string, more?: bool, next?: string} more:
@@ -176,7 +176,7 @@ trait TopicCalls
     /**
      * What happened to the jobs of a topic in each step of the last 15 minutes; null: of all topics.
      *
-     * @return array<string, mixed> as in docs/http-api.md
+     * @return array<string, mixed> as in docs/http-reference.md
      */
     public function rates(?string $topic = null): array
     {

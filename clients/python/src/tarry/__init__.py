@@ -1,7 +1,7 @@
 """Client of Tarry, a delay queue that survives the loss of a node.
 
 ``Client`` and ``Worker`` are for threads, ``AsyncClient`` and ``AsyncWorker`` for asyncio. The README shows how
-to use them, docs/http-api.md of the server says what each call means.
+to use them, docs/http-reference.md of the server says what each call means.
 """
 
 from ._calls import Page
