@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/invitation"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -38,27 +39,23 @@ func (s *server) getAdmission(x *call) error {
 	return nil
 }
 
-type admissionRequest struct {
-	Mode opt[string] `json:"mode"`
-}
-
 // putAdmission handles PUT /v1/cluster/admission.
 func (s *server) putAdmission(x *call) error {
-	var q admissionRequest
+	var q wire.AdmissionRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	if !q.Mode.set {
+	if !q.Mode.Set {
 		return job.Invalid("mode", "is missing; it takes open or invited")
 	}
-	mode, err := wordOf("mode", q.Mode, admissionNames)
+	mode, err := wire.WordOf("mode", q.Mode, admissionNames)
 	if err != nil {
 		return err
 	}
 	op := &jobpb.Op{Kind: &jobpb.Op_SetAdmission{SetAdmission: &jobpb.SetAdmission{Mode: jobpb.AdmissionMode(mode)}}}
 	return s.apply(x, op, func(*jobpb.Result) {
 		x.json.boolean("success", true)
-		x.json.text("mode", q.Mode.v)
+		x.json.text("mode", q.Mode.V)
 	})
 }
 
@@ -83,25 +80,20 @@ func (s *server) invitations(x *call) error {
 	return nil
 }
 
-type invitationRequest struct {
-	Node      opt[string]  `json:"node"`
-	ExpiresIn opt[float64] `json:"expires_in"`
-}
-
 // invitationIDBytes is how many random bytes an id has, in hexadecimal.
 const invitationIDBytes = 4
 
 // invite handles POST /v1/cluster/invitations.
 func (s *server) invite(x *call) error {
-	var q invitationRequest
+	var q wire.InvitationRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	lasts, err := job.Millis("expires_in", q.ExpiresIn.or(job.DefaultInvitationTime.Seconds()), job.MaxInvitationTime)
+	lasts, err := job.Millis("expires_in", q.ExpiresIn.Or(job.DefaultInvitationTime.Seconds()), job.MaxInvitationTime)
 	if err != nil {
 		return err
 	}
-	if err := s.checkInvited(x, q.Node.v); err != nil {
+	if err := s.checkInvited(x, q.Node.V); err != nil {
 		return err
 	}
 	var id [invitationIDBytes]byte
@@ -110,7 +102,7 @@ func (s *server) invite(x *call) error {
 	if err != nil {
 		return err
 	}
-	put := &jobpb.PutInvitation{Invitation: &jobpb.Invitation{Id: secret.ID(), PublicKey: secret.PublicKey(), NodeId: q.Node.v}, ExpiresInMs: lasts}
+	put := &jobpb.PutInvitation{Invitation: &jobpb.Invitation{Id: secret.ID(), PublicKey: secret.PublicKey(), NodeId: q.Node.V}, ExpiresInMs: lasts}
 	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutInvitation{PutInvitation: put}})
 	if err != nil {
 		return err
@@ -120,7 +112,7 @@ func (s *server) invite(x *call) error {
 	x.json.success()
 	x.json.text("id", secret.ID())
 	x.json.text("invitation", secret.Text())
-	x.json.textUnlessEmpty("node", q.Node.v)
+	x.json.textUnlessEmpty("node", q.Node.V)
 	x.json.timestamp("expires_at", r.DueMs)
 	x.json.endObject()
 	return nil

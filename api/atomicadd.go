@@ -3,20 +3,21 @@ package api
 import (
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // atomicAdd adds jobs atomically, and with a finish also finishes that job. The response has
 // one result for each added job.
-func (s *server) atomicAdd(x *call, finish *jobpb.Finish, items []addRequest) error {
+func (s *server) atomicAdd(x *call, finish *jobpb.Finish, items []wire.AddRequest) error {
 	field := "jobs"
 	if finish != nil {
 		field = "then"
 	}
 	op, now := &jobpb.AtomicAdd{Finish: finish}, time.Now()
 	for i := range items {
-		add, err := items[i].op(s, now)
+		add, err := s.addOp(&items[i], now)
 		if err != nil {
 			return job.InItem(field, i, err)
 		}
@@ -34,29 +35,23 @@ func (s *server) atomicAdd(x *call, finish *jobpb.Finish, items []addRequest) er
 	return nil
 }
 
-// finishRequest finishes a job, and may add others atomically.
-type finishRequest struct {
-	changeRequest
-	Then list[addRequest, batchLimit] `json:"then"`
-}
-
 // finish handles POST /v1/jobs/{id}/finish.
 func (s *server) finish(x *call) error {
 	id, err := x.pathID()
 	if err != nil {
 		return err
 	}
-	var q finishRequest
+	var q wire.FinishBody
 	if err := x.decodeOptional(maxBatchRequest, &q); err != nil {
 		return err
 	}
-	op, err := verbFinish.inPath(&q.changeRequest, id)
+	op, err := verbFinish.inPath(&q.ChangeItem, id)
 	if err != nil {
 		return err
 	}
-	if q.Then.set {
-		x.trace(q.Then.v)
-		return s.atomicAdd(x, op.GetFinish(), q.Then.v)
+	if q.Then.Set {
+		x.trace(q.Then.V)
+		return s.atomicAdd(x, op.GetFinish(), q.Then.V)
 	}
 	r, err := s.finishOne(x, op)
 	if err != nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -55,14 +56,9 @@ func (s *server) readAuth(x *call) (*jobpb.AuthInfo, error) {
 	return a.GetAuth(), err
 }
 
-type authRequest struct {
-	Mode      opt[string]                   `json:"mode"`
-	Anonymous list[ruleRequest, rulesLimit] `json:"anonymous"`
-}
-
 // putAuth handles PUT /v1/auth.
 func (s *server) putAuth(x *call) error {
-	var q authRequest
+	var q wire.AuthRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
@@ -70,15 +66,15 @@ func (s *server) putAuth(x *call) error {
 	if err != nil {
 		return err
 	}
-	if !q.Mode.set {
+	if !q.Mode.Set {
 		return job.Invalid("mode", "is missing; it takes off, report or enforce")
 	}
-	mode, err := wordOf("mode", q.Mode, modeNames)
+	mode, err := wire.WordOf("mode", q.Mode, modeNames)
 	if err != nil {
 		return err
 	}
 	settings := &jobpb.AuthSettings{Mode: jobpb.AuthMode(mode)}
-	if settings.Anonymous, err = rulesOf("anonymous", q.Anonymous.v); err != nil {
+	if settings.Anonymous, err = wire.RulesOf("anonymous", q.Anonymous.V); err != nil {
 		return err
 	}
 	if err := job.CheckAuthSettings(settings); err != nil {
@@ -87,7 +83,7 @@ func (s *server) putAuth(x *call) error {
 	op := &jobpb.Op{Kind: &jobpb.Op_SetAuth{SetAuth: &jobpb.SetAuth{Settings: settings, IfRevision: revision}}}
 	return s.apply(x, op, func(r *jobpb.Result) {
 		x.json.boolean("success", true)
-		x.json.text("mode", q.Mode.v)
+		x.json.text("mode", q.Mode.V)
 		x.json.number("revision", r.GetDetails().GetAuthRevision())
 	})
 }

@@ -3,92 +3,65 @@ package api
 import (
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// batch is a request of many items. A malformed request fails as a whole; an item that
-// breaks a limit fails alone.
-type batch[T any] struct {
-	Jobs list[T, batchLimit] `json:"jobs"`
-}
-
-func (b *batch[T]) check() error {
-	return checkItems("jobs", len(b.Jobs.v))
-}
-
-func checkItems(field string, n int) error {
-	if n == 0 || n > job.MaxBatch {
-		return job.Invalid(field, "has %d items; it takes 1 to %d", n, job.MaxBatch)
-	}
-	return nil
-}
-
-type addBatchRequest struct {
-	batch[addRequest]
-	Atomic opt[bool] `json:"atomic"`
-}
-
 func (s *server) addBatch(x *call) error {
-	var q addBatchRequest
+	var q wire.AddBatch
 	if err := x.decode(maxBatchRequest, &q); err != nil {
 		return err
 	}
-	if err := q.check(); err != nil {
+	if err := q.Check(); err != nil {
 		return err
 	}
 	if len(x.r.Header.Values(keyHeader)) > 0 {
 		return job.Invalid(keyHeader, "is for one job; give each of a batch an id")
 	}
 	now := time.Now()
-	items := q.Jobs.v
+	items := q.Jobs.V
 	x.trace(items)
-	if q.Atomic.v {
+	if q.Atomic.V {
 		return s.atomicAdd(x, nil, items)
 	}
 	return s.each(x, len(items), func(i int) (*jobpb.Op, error) {
-		return items[i].op(s, now)
+		return s.addOp(&items[i], now)
 	}, (*writer).added)
 }
 
 // changeMany handles POST /v1/<verb>.
 func (s *server) changeMany(v verb) handlerFunc {
 	return func(x *call) error {
-		var q batch[changeRequest]
+		var q wire.Batch[wire.ChangeItem]
 		if err := x.decode(maxBatchRequest, &q); err != nil {
 			return err
 		}
-		if err := q.check(); err != nil {
+		if err := q.Check(); err != nil {
 			return err
 		}
-		items := q.Jobs.v
+		items := q.Jobs.V
 		return s.each(x, len(items), func(i int) (*jobpb.Op, error) {
 			return v.make(&items[i])
 		}, (*writer).changed)
 	}
 }
 
-// updateItem is one change in a list.
-type updateItem struct {
-	ID opt[string] `json:"id"`
-	updateRequest
-}
-
 // updateMany handles POST /v1/update.
 func (s *server) updateMany(x *call) error {
-	var q batch[updateItem]
+	var q wire.Batch[wire.UpdateItem]
 	if err := x.decode(maxBatchRequest, &q); err != nil {
 		return err
 	}
-	if err := q.check(); err != nil {
+	if err := q.Check(); err != nil {
 		return err
 	}
-	now, items := time.Now(), q.Jobs.v
+	now, items := time.Now(), q.Jobs.V
 	return s.each(x, len(items), func(i int) (*jobpb.Op, error) {
-		if err := job.CheckRefID("id", items[i].ID.v); err != nil {
+		if err := job.CheckRefID("id", items[i].ID.V); err != nil {
 			return nil, err
 		}
-		return items[i].op(&jobpb.Ref{Id: items[i].ID.v}, s, now)
+		return s.updateOp(&items[i].UpdateRequest, &jobpb.Ref{Id: items[i].ID.V}, now)
 	}, (*writer).changed)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"tarry/api/access"
 	"tarry/api/apitest"
+	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job/jobpb"
 )
@@ -107,13 +108,13 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run("strict/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				var one addRequest
-				var many batch[addRequest]
+				var one wire.AddRequest
+				var many wire.Batch[wire.AddRequest]
 				var v any = &one
 				if name != "one" {
 					v = &many
 				}
-				if err := decode([]byte(text), v); err != nil {
+				if err := wire.Decode([]byte(text), v); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -34,31 +35,26 @@ type AuthReset interface {
 	Undo(nonce string) error
 }
 
-type bootstrapRequest struct {
-	Secret opt[string] `json:"secret"`
-	ID     opt[string] `json:"id"`
-}
-
 // defaultFirstToken is the id of the first token, unless another one is asked for.
 const defaultFirstToken = "root"
 
 // bootstrap handles POST /v1/auth/bootstrap: it makes the first token, which may do everything,
 // for who can read the data directory of this node, or again for who can write to it.
 func (s *server) bootstrap(x *call) error {
-	var q bootstrapRequest
+	var q wire.BootstrapRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	if q.Secret.v == "" {
+	if q.Secret.V == "" {
 		return job.Invalid("secret", "is missing; it is in the file %s in the data directory of this node", BootstrapFile)
 	}
-	reset := s.AuthReset != nil && s.AuthReset.Holds(q.Secret.v)
-	if !reset && (s.CheckBootstrap == nil || !s.CheckBootstrap(q.Secret.v)) {
+	reset := s.AuthReset != nil && s.AuthReset.Holds(q.Secret.V)
+	if !reset && (s.CheckBootstrap == nil || !s.CheckBootstrap(q.Secret.V)) {
 		s.Access.Denied(x.r.Context(), auth.WrongProof, x.needs.Verbs(), "", false)
 		return job.Errorf(job.CodeForbidden, "secret is not that of the file %s in the data directory of this node, nor that of %s there, which tarry auth reset makes and which is accepted for %v",
 			BootstrapFile, ResetFile, ResetTime).In("secret")
 	}
-	id := q.ID.or(defaultFirstToken)
+	id := q.ID.Or(defaultFirstToken)
 	if err := job.CheckTokenID("id", id); err != nil {
 		return err
 	}
@@ -69,7 +65,7 @@ func (s *server) bootstrap(x *call) error {
 	}
 	// The text follows from the proof, so a request whose reply was lost can be repeated: the
 	// state machine takes an equal token again.
-	text := hmac.New(sha256.New, []byte(q.Secret.v))
+	text := hmac.New(sha256.New, []byte(q.Secret.V))
 	text.Write([]byte(purpose + id))
 	secret, err := auth.Generate(bytes.NewReader(text.Sum(nil)), id)
 	if err != nil {
@@ -78,7 +74,7 @@ func (s *server) bootstrap(x *call) error {
 	t := &jobpb.Token{Id: id, Description: "the first token", Rules: everything(), Hash: secret.Hash()}
 	if reset {
 		x.who.Resource += ", with the nonce of tarry auth reset"
-		return s.bootstrapAgain(x, q.Secret.v, &jobpb.PutToken{Token: t, Bootstrap: true}, secret)
+		return s.bootstrapAgain(x, q.Secret.V, &jobpb.PutToken{Token: t, Bootstrap: true}, secret)
 	}
 	return s.applyToken(x, &jobpb.PutToken{Token: t, Bootstrap: true}, secret)
 }

@@ -4,29 +4,17 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// changeRequest is one change of an existing job. Each verb takes some of the fields. ID
-// is for batches; a single call has the id in its path.
-type changeRequest struct {
-	ID       opt[string]  `json:"id"`
-	Token    opt[string]  `json:"token"`
-	Delay    opt[float64] `json:"delay"`
-	Priority opt[int64]   `json:"priority"`
-	TTR      opt[float64] `json:"ttr"`
-	Reason   opt[string]  `json:"reason"`
-	To       opt[string]  `json:"to"`
-	ToTopic  opt[string]  `json:"to_topic"`
-}
 
 // verb is one kind of change.
 type verb struct {
 	name string
 	// takes names the fields that the verb takes, besides id.
 	takes []string
-	op    func(*changeRequest, *jobpb.Ref) (*jobpb.Op, error)
+	op    func(*wire.ChangeItem, *jobpb.Ref) (*jobpb.Op, error)
 }
 
 var (
@@ -39,38 +27,21 @@ var (
 	verbMove    = verb{"move", []string{"token", "to"}, moveOp}
 )
 
-// given lists the fields that the request has, besides id.
-func (q *changeRequest) given() []string {
-	var names []string
-	for _, m := range []struct {
-		name string
-		set  bool
-	}{
-		{"token", q.Token.set}, {"delay", q.Delay.set}, {"priority", q.Priority.set},
-		{"ttr", q.TTR.set}, {"reason", q.Reason.set}, {"to", q.To.set}, {"to_topic", q.ToTopic.set},
-	} {
-		if m.set {
-			names = append(names, m.name)
-		}
-	}
-	return names
-}
-
 // make returns the operation.
-func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
-	for _, name := range q.given() {
+func (v verb) make(q *wire.ChangeItem) (*jobpb.Op, error) {
+	for _, name := range q.Given() {
 		if !slices.Contains(v.takes, name) {
-			return nil, job.Invalid(name, "is not a field of %s; it takes: %s", v.name, orNone(v.takes))
+			return nil, job.Invalid(name, "is not a field of %s; it takes: %s", v.name, wire.OrNone(v.takes))
 		}
 	}
-	ref := &jobpb.Ref{Id: q.ID.v}
-	if q.ID.set {
-		if err := job.CheckRefID("id", q.ID.v); err != nil {
+	ref := &jobpb.Ref{Id: q.ID.V}
+	if q.ID.Set {
+		if err := job.CheckRefID("id", q.ID.V); err != nil {
 			return nil, err
 		}
 	}
-	if q.Token.set {
-		if err := fence(ref, q.Token.v); err != nil {
+	if q.Token.Set {
+		if err := fence(ref, q.Token.V); err != nil {
 			return nil, err
 		}
 	}
@@ -78,11 +49,11 @@ func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
 }
 
 // inPath is make for a job whose id is in the path.
-func (v verb) inPath(q *changeRequest, id string) (*jobpb.Op, error) {
-	if q.ID.set && q.ID.v != id {
-		return nil, job.Invalid("id", "%.40q in the request differs from %.40q in the path", q.ID.v, id)
+func (v verb) inPath(q *wire.ChangeItem, id string) (*jobpb.Op, error) {
+	if q.ID.Set && q.ID.V != id {
+		return nil, job.Invalid("id", "%.40q in the request differs from %.40q in the path", q.ID.V, id)
 	}
-	q.ID = opt[string]{set: true, v: id}
+	q.ID = wire.Opt[string]{Set: true, V: id}
 	return v.make(q)
 }
 
@@ -107,51 +78,51 @@ func fence(ref *jobpb.Ref, token string) error {
 	return nil
 }
 
-func finishOp(_ *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+func finishOp(_ *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
 	return &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}, nil
 }
 
-func releaseOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	priority, err := uint32Of("priority", q.Priority.v)
+func releaseOp(q *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
+	priority, err := wire.Uint32Of("priority", q.Priority.V)
 	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
-		Ref: ref, DelayMs: job.MillisOf(q.Delay.v), SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
-		Backoff: !q.Delay.set, Entropy: rand.Uint64(),
+		Ref: ref, DelayMs: job.MillisOf(q.Delay.V), SetPriority: q.Priority.Set, Priority: priority, Reason: q.Reason.V,
+		Backoff: !q.Delay.Set, Entropy: rand.Uint64(),
 	}}}, err
 }
 
-func touchOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+func touchOp(q *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
 	touch := &jobpb.Touch{Ref: ref}
-	if q.TTR.set {
+	if q.TTR.Set {
 		var err error
-		if touch.TtrMs, err = job.TTRMillis("ttr", q.TTR.v); err != nil {
+		if touch.TtrMs, err = job.TTRMillis("ttr", q.TTR.V); err != nil {
 			return nil, err
 		}
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Touch{Touch: touch}}, nil
 }
 
-func buryOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	priority, err := uint32Of("priority", q.Priority.v)
+func buryOp(q *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
+	priority, err := wire.Uint32Of("priority", q.Priority.V)
 	return &jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{
-		Ref: ref, SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
+		Ref: ref, SetPriority: q.Priority.Set, Priority: priority, Reason: q.Reason.V,
 	}}}, err
 }
 
-func kickOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	if q.ToTopic.set { // an empty one would be the job's own
-		if err := job.CheckTopic("to_topic", q.ToTopic.v); err != nil {
+func kickOp(q *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
+	if q.ToTopic.Set { // an empty one would be the job's own
+		if err := job.CheckTopic("to_topic", q.ToTopic.V); err != nil {
 			return nil, err
 		}
 	}
-	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref, ToTopic: q.ToTopic.v}}}, nil
+	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref, ToTopic: q.ToTopic.V}}}, nil
 }
 
-func deleteOp(_ *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+func deleteOp(_ *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
 	return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}, nil
 }
 
-func moveOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: ref, To: q.To.v}}}, nil
+func moveOp(q *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
+	return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: ref, To: q.To.V}}}, nil
 }
 
 // changeOne handles POST /v1/jobs/{id}/<verb>.
@@ -161,7 +132,7 @@ func (s *server) changeOne(v verb) handlerFunc {
 		if err != nil {
 			return err
 		}
-		var q changeRequest
+		var q wire.ChangeItem
 		if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 			return err
 		}

@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"tarry/api/wire"
 	"tarry/job"
 )
-
-// maxJoinAddresses bounds the addresses of one join.
-const maxJoinAddresses = 100
 
 func (s *server) members(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
@@ -73,25 +71,21 @@ func (s *server) health(x *call) error {
 	return nil
 }
 
-type transferRequest struct {
-	ID opt[string] `json:"id"`
-}
-
 func (s *server) transferLeadership(x *call) error {
-	var q transferRequest
+	var q wire.TransferRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	if q.ID.set {
-		if err := job.CheckRefID("id", q.ID.v); err != nil {
+	if q.ID.Set {
+		if err := job.CheckRefID("id", q.ID.V); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
-	leads, err := s.leads(ctx, q.ID.v)
+	leads, err := s.leads(ctx, q.ID.V)
 	if err == nil && !leads {
-		err = s.Operator.TransferLeadership(ctx, q.ID.v)
+		err = s.Operator.TransferLeadership(ctx, q.ID.V)
 	}
 	if err != nil {
 		return err
@@ -143,18 +137,14 @@ func (s *server) admitNode(x *call) error {
 	return s.operate(x, func(ctx context.Context) error { return s.Operator.AdmitNode(ctx, id) })
 }
 
-type joinRequest struct {
-	Addresses list[string, addressLimit] `json:"addresses"`
-}
-
 func (s *server) join(x *call) error {
-	var q joinRequest
+	var q wire.JoinRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	addrs := q.Addresses.v
-	if len(addrs) == 0 || len(addrs) > maxJoinAddresses {
-		return job.Invalid("addresses", "has %d items; it takes 1 to %d", len(addrs), maxJoinAddresses)
+	addrs := q.Addresses.V
+	if len(addrs) == 0 || len(addrs) > wire.MaxJoinAddresses {
+		return job.Invalid("addresses", "has %d items; it takes 1 to %d", len(addrs), wire.MaxJoinAddresses)
 	}
 	for i, a := range addrs {
 		if err := checkHostPort(fmt.Sprintf("addresses[%d]", i), a); err != nil {

@@ -9,20 +9,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// commandRequest is a command of the protocol on POST /. Field names may be in any case.
-// A client that sends one structure for all commands may include fields that the command
-// does not use; they have no effect.
-type commandRequest struct {
-	Command opt[string] `json:"command"`
-	addRequest
-	Token   opt[string]  `json:"token"`
-	Timeout opt[float64] `json:"timeout"`
-	Count   opt[int64]   `json:"count"`
-}
 
 // lenient are the options to decode commands: names in any case, quoted numbers, and
 // whole numbers as text, because the clients are written in PHP and send such types.
@@ -30,7 +20,7 @@ var lenient = json.JoinOptions(json.MatchCaseInsensitiveNames(true), json.WithUn
 	json.UnmarshalFromFunc(numberOrText[float64]), json.UnmarshalFromFunc(numberOrText[int64]), json.UnmarshalFromFunc(textOrNumber))))
 
 // numberOrText reads a number, also in quotes.
-func numberOrText[T float64 | int64](dec *jsontext.Decoder, o *opt[T]) error {
+func numberOrText[T float64 | int64](dec *jsontext.Decoder, o *wire.Opt[T]) error {
 	if dec.PeekKind() != '"' {
 		return o.UnmarshalJSONFrom(dec)
 	}
@@ -39,15 +29,15 @@ func numberOrText[T float64 | int64](dec *jsontext.Decoder, o *opt[T]) error {
 		return err
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	if err != nil || json.Unmarshal(text, &o.v) != nil {
+	if err != nil || json.Unmarshal(text, &o.V) != nil {
 		return &json.SemanticError{JSONKind: '"', GoType: reflect.TypeFor[T]()}
 	}
-	o.set = true
+	o.Set = true
 	return nil
 }
 
 // textOrNumber reads text, also a whole number without quotes.
-func textOrNumber(dec *jsontext.Decoder, o *opt[string]) error {
+func textOrNumber(dec *jsontext.Decoder, o *wire.Opt[string]) error {
 	if dec.PeekKind() != '0' {
 		return o.UnmarshalJSONFrom(dec)
 	}
@@ -58,21 +48,21 @@ func textOrNumber(dec *jsontext.Decoder, o *opt[string]) error {
 	if bytes.ContainsAny(number, ".eE") {
 		return &json.SemanticError{JSONKind: '0', JSONValue: number, GoType: reflect.TypeFor[string]()}
 	}
-	o.set, o.v = true, string(number)
+	o.Set, o.V = true, string(number)
 	return nil
 }
 
 func (s *server) command(x *call) error {
-	var q commandRequest
+	var q wire.CommandRequest
 	err := x.decode(s.maxJobRequest(), &q, lenient)
-	x.commandID = q.ID.v
+	x.commandID = q.ID.V
 	if err != nil {
 		return err
 	}
 	// Such clients also send "" for an id that they do not give.
-	q.ID.set = q.ID.v != ""
-	q.Token.set = q.Token.v != ""
-	switch strings.ToLower(q.Command.v) {
+	q.ID.Set = q.ID.V != ""
+	q.Token.Set = q.Token.V != ""
+	switch strings.ToLower(q.Command.V) {
 	case "add":
 		return s.commandAdd(x, &q)
 	case "pop":
@@ -82,13 +72,13 @@ func (s *server) command(x *call) error {
 	case "":
 		return job.Invalid("command", "is missing; it takes add, pop, finish or delete")
 	default:
-		return job.Invalid("command", "is %.40q; it takes add, pop, finish or delete", q.Command.v)
+		return job.Invalid("command", "is %.40q; it takes add, pop, finish or delete", q.Command.V)
 	}
 }
 
-func (s *server) commandAdd(x *call, q *commandRequest) error {
+func (s *server) commandAdd(x *call, q *wire.CommandRequest) error {
 	traceOf(x.r).addTo(&q.Headers)
-	op, err := q.op(s, time.Now())
+	op, err := s.addOp(&q.AddRequest, time.Now())
 	if err != nil {
 		return err
 	}
@@ -102,19 +92,19 @@ func (s *server) commandAdd(x *call, q *commandRequest) error {
 
 // commandPop reserves. Without count the response is the one job; with count it also
 // lists the jobs. No job is a success with an empty id.
-func (s *server) commandPop(x *call, q *commandRequest) error {
-	if err := job.CheckTopic("topic", q.Topic.v); err != nil { // the one of topics
+func (s *server) commandPop(x *call, q *wire.CommandRequest) error {
+	if err := job.CheckTopic("topic", q.Topic.V); err != nil { // the one of topics
 		return err
 	}
-	count, err := within("count", q.Count.or(1), job.MaxReserve)
+	count, err := wire.Within("count", q.Count.Or(1), job.MaxReserve)
 	if err != nil {
 		return err
 	}
-	wait, err := job.Millis("timeout", q.Timeout.v, job.MaxWait)
+	wait, err := job.Millis("timeout", q.Timeout.V, job.MaxWait)
 	if err != nil {
 		return err
 	}
-	r := &jobpb.Reserve{Topics: []string{q.Topic.v}, Max: count, MaxBytes: job.MaxReserveBytes}
+	r := &jobpb.Reserve{Topics: []string{q.Topic.V}, Max: count, MaxBytes: job.MaxReserveBytes}
 	return s.handOut(x, r, time.Duration(wait)*time.Millisecond, func(jobs []*jobpb.Reserved) {
 		x.json.success()
 		x.json.text("error", "")
@@ -124,7 +114,7 @@ func (s *server) commandPop(x *call, q *commandRequest) error {
 			x.json.text("id", "")
 			x.json.null("value")
 		}
-		if q.Count.set {
+		if q.Count.Set {
 			objects(&x.json, "jobs", jobs, x.json.popped)
 		}
 		x.json.endObject()
@@ -139,27 +129,27 @@ func (w *writer) popped(j *jobpb.Reserved) {
 }
 
 // commandEnd finishes or deletes a job.
-func (s *server) commandEnd(x *call, q *commandRequest) error {
-	if err := job.CheckRefID("id", q.ID.v); err != nil {
+func (s *server) commandEnd(x *call, q *wire.CommandRequest) error {
+	if err := job.CheckRefID("id", q.ID.V); err != nil {
 		return err
 	}
-	ref := &jobpb.Ref{Id: q.ID.v}
-	if q.Token.set {
-		if err := fence(ref, q.Token.v); err != nil {
+	ref := &jobpb.Ref{Id: q.ID.V}
+	if q.Token.Set {
+		if err := fence(ref, q.Token.V); err != nil {
 			return err
 		}
 	}
 	op := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}
-	if strings.EqualFold(q.Command.v, "delete") {
+	if strings.EqualFold(q.Command.V, "delete") {
 		op = &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}
-		if !q.Token.set { // else it is a finish
-			x.manages("delete", "job "+q.ID.v)
+		if !q.Token.Set { // else it is a finish
+			x.manages("delete", "job "+q.ID.V)
 		}
 	}
 	if _, err := s.doOne(x, op); err != nil {
 		return err
 	}
-	x.json.commandDone(q.ID.v)
+	x.json.commandDone(q.ID.V)
 	return nil
 }
 

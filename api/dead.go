@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -101,11 +102,11 @@ func (s *server) deadTopics(x *call) error {
 
 // deadQuery parses the query parameters of reads of dead jobs by reason.
 func (x *call) deadQuery() (most uint32, stale bool, err error) {
-	n := opt[int64]{v: defaultDeadGroups}
+	n := wire.Opt[int64]{V: defaultDeadGroups}
 	if err = numberIn(x.r.URL.Query(), "max", &n); err != nil {
 		return 0, false, err
 	}
-	if most, err = within("max", n.v, job.MaxDeadGroups); err != nil {
+	if most, err = wire.Within("max", n.V, job.MaxDeadGroups); err != nil {
 		return 0, false, err
 	}
 	stale, err = x.stale()
@@ -129,58 +130,34 @@ func deadRoom(groups []*jobpb.DeadGroup) int64 {
 	return room
 }
 
-// deadRequest selects the dead jobs of all topics with one reason.
-type deadRequest struct {
-	Reason opt[string] `json:"exact_reason"`
-	Max    opt[int64]  `json:"max"`
-	All    opt[bool]   `json:"all"`
-}
-
-// check returns how many jobs at most, and the filter.
-func (q *deadRequest) check() (most uint64, filter *jobpb.Filter, err error) {
-	if !q.Reason.set {
-		return 0, nil, job.Invalid("exact_reason", "is missing; an empty one is that of jobs without a reason")
-	}
-	if err := job.CheckDeadReason("exact_reason", q.Reason.v); err != nil {
-		return 0, nil, err
-	}
-	most, err = (&sweepRequest{Max: q.Max, All: q.All}).most()
-	return most, &jobpb.Filter{ExactReason: &q.Reason.v}, err
-}
-
-type kickDeadRequest struct {
-	deadRequest
-	kickOptions
-}
-
 // kickDead handles POST /v1/dead/kick.
 func (s *server) kickDead(x *call) error {
-	var q kickDeadRequest
+	var q wire.KickDeadRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	most, filter, err := q.deadRequest.check()
+	most, filter, err := q.PurgeDeadRequest.Check()
 	if err != nil {
 		return err
 	}
-	rate, err := q.kickOptions.check()
+	rate, err := q.KickOptions.Check()
 	if err != nil {
 		return err
 	}
 	return s.sweepDead(x, "kicked", most, filter, func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
-			Topic: topic, Max: max, RateMilli: rate, ToTopic: q.ToTopic.v, Sweep: sweep,
+			Topic: topic, Max: max, RateMilli: rate, ToTopic: q.ToTopic.V, Sweep: sweep,
 		}}}
 	})
 }
 
 // purgeDead handles POST /v1/dead/purge.
 func (s *server) purgeDead(x *call) error {
-	var q deadRequest
+	var q wire.PurgeDeadRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	most, filter, err := q.check()
+	most, filter, err := q.Check()
 	if err != nil {
 		return err
 	}

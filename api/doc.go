@@ -1,7 +1,7 @@
 // Package api serves the HTTP API of a node, in JSON.
 //
 // It turns a request into operations on jobs (package job), passes them to a Queue, and
-// turns the results into a response. The package validates all input. Decoding rejects
+// turns the results into a response. The package validates all input. Decoding (package wire) rejects
 // malformed JSON, wrong types, unknown field names, bad query strings and fields that
 // exclude each other. job.CheckOp validates every operation (check in jobs.go) before it
 // goes to the Queue. So the packages below need not know JSON, HTTP or defaults. The
@@ -12,8 +12,7 @@
 //
 //   - jobs: jobs.go (add, get, delete), batch.go and atomicadd.go (many at once),
 //     change.go (finish, release, touch, bury, kick, move), update.go (PATCH),
-//     reserve.go, finish_reserve.go, stream.go, refill.go, list.go, history.go; their
-//     parts are bodies.go, backoff.go, headers.go, filter.go
+//     reserve.go, finish_reserve.go, stream.go, refill.go, list.go, history.go
 //   - topics: topics.go, rates.go, forecast.go, pause.go, sweep.go (kick, purge, move), settings.go, push.go
 //   - schedules: schedules.go, schedule_show.go
 //   - the cluster and the node: cluster.go, clock.go, health.go, metrics.go
@@ -21,7 +20,7 @@
 //   - POST /, for clients of an older protocol: command.go
 //
 // How a call runs: handler.go routes it, call.go holds one request and its response,
-// request.go reads and decode.go decodes the body, query.go reads the query string,
+// request.go reads and decodes the body, query.go reads the query string,
 // encode.go writes JSON, and errors.go writes errors. connections.go and
 // deadlines.go limit what a client may use. hosts.go rejects requests for other hosts,
 // cors.go those of pages of other origins, and http_errors.go gives the errors of net/http

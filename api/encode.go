@@ -181,3 +181,42 @@ var stateNames = map[jobpb.State]string{
 	jobpb.State_STATE_FINISHED: "finished",
 	jobpb.State_STATE_DELETED:  "deleted",
 }
+
+// backoff adds a backoff to the response, if there is one, as an object.
+func (w *writer) backoff(b *jobpb.Backoff) {
+	if b == nil {
+		return
+	}
+	w.beginNamedObject("backoff")
+	if len(b.DelaysMs) > 0 {
+		w.beginList("delays")
+		for _, ms := range b.DelaysMs {
+			w.comma()
+			w.plainSeconds(ms)
+		}
+		w.endList()
+	} else {
+		w.seconds("base", b.BaseMs)
+		w.float("factor", float64(b.FactorPermille)/1000)
+		w.seconds("max", b.MaxMs)
+	}
+	if b.JitterPercent > 0 {
+		w.float("jitter", float64(b.JitterPercent)/100)
+	}
+	w.b = append(w.b, '}')
+}
+
+// headers adds a job's headers, if it has any.
+func (w *writer) headers(e *jobpb.JobOptions) {
+	if len(e.GetHeaders()) == 0 {
+		return
+	}
+	w.beginNamedObject("headers")
+	for _, h := range e.GetHeaders() {
+		w.comma()
+		w.quote(h.Name)
+		w.b = append(w.b, ':')
+		w.quote(h.Value)
+	}
+	w.b = append(w.b, '}')
+}

@@ -3,15 +3,10 @@ package api
 import (
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// finishItem is one job that a reserve finishes first.
-type finishItem struct {
-	ID    opt[string] `json:"id"`
-	Token opt[string] `json:"token"`
-}
 
 // finishes are those of one reserve, and what became of them.
 type finishes struct {
@@ -22,10 +17,10 @@ type finishes struct {
 }
 
 // finishesOf makes the operations. An error is about the whole call.
-func finishesOf(items []finishItem) (*finishes, error) {
+func finishesOf(items []wire.FinishItem) (*finishes, error) {
 	f := &finishes{n: len(items), refused: map[int]error{}}
 	for i := range items {
-		op, err := verbFinish.make(&changeRequest{ID: items[i].ID, Token: items[i].Token})
+		op, err := verbFinish.make(&wire.ChangeItem{ID: items[i].ID, Token: items[i].Token})
 		if err == nil {
 			err = check(op)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -106,11 +107,11 @@ func (x *call) forecastSteps(now time.Time, count string, standard, most int64) 
 	if q.start, q.step, err = firstStep(query, now); err != nil {
 		return q, err
 	}
-	n := opt[int64]{v: standard}
+	n := wire.Opt[int64]{V: standard}
 	if err := numberIn(query, count, &n); err != nil {
 		return q, err
 	}
-	if q.n, err = within(count, n.v, most); err != nil {
+	if q.n, err = wire.Within(count, n.V, most); err != nil {
 		return q, err
 	}
 	q.stale, err = x.stale()
@@ -124,22 +125,22 @@ var forecastStepNames = map[string]time.Duration{"minute": time.Minute, "hour": 
 // rounded down to a minute. Else the first step is the present one, where steps are counted
 // from 1970: hours and days begin as in UTC.
 func firstStep(query url.Values, now time.Time) (start, step int64, err error) {
-	length := opt[float64]{v: defaultForecastStep}
+	length := wire.Opt[float64]{V: defaultForecastStep}
 	if named, ok := forecastStepNames[query.Get("step")]; ok {
-		length.v = named.Seconds()
+		length.V = named.Seconds()
 	} else if err := secondsIn(query, "step", &length); err != nil {
 		return 0, 0, job.Invalid("step", "is %.40q; it takes minute, hour, day or a number of seconds", query.Get("step"))
 	}
 	const unit = int64(job.ForecastUnit / time.Millisecond)
 	most := job.MaxForecastSpan.Seconds()
-	if length.v > most || math.Mod(length.v, job.ForecastUnit.Seconds()) != 0 || length.v <= 0 {
-		return 0, 0, job.Invalid("step", "is %g s; it must be a multiple of 60 s, and at most %g s", length.v, most)
+	if length.V > most || math.Mod(length.V, job.ForecastUnit.Seconds()) != 0 || length.V <= 0 {
+		return 0, 0, job.Invalid("step", "is %g s; it must be a multiple of 60 s, and at most %g s", length.V, most)
 	}
-	step = int64(length.v) * 1000
+	step = int64(length.V) * 1000
 	if !query.Has("start") {
 		ms := now.UnixMilli()
 		return ms - ms%step, step, nil
 	}
-	ms, err := timestampIn(query, "start").millis("start", now)
+	ms, err := timestampIn(query, "start").Millis("start", now)
 	return ms - ms%unit, step, err
 }

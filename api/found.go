@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -45,14 +46,14 @@ func (s *server) deleteFound(x *call) error {
 
 // updateFound handles PATCH /v1/jobs.
 func (s *server) updateFound(x *call) error {
-	var q updateRequest
+	var q wire.UpdateRequest
 	if err := x.decode(s.maxJobRequest(), &q); err != nil {
 		return err
 	}
-	if q.IfRevision.set || q.IfState.set {
+	if q.IfRevision.Set || q.IfState.Set {
 		return job.Invalid("if_revision", "and if_state are for one job; select jobs by the query")
 	}
-	op, err := q.op(nil, s, time.Now())
+	op, err := s.updateOp(&q, nil, time.Now())
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (s *server) updateFound(x *call) error {
 
 // kickFound handles POST /v1/jobs/kick.
 func (s *server) kickFound(x *call) error {
-	var q changeRequest
+	var q wire.ChangeItem
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
@@ -123,15 +124,15 @@ func (x *call) changedJobs(word string, q *jobpb.JobQuery, done *changes) error 
 
 // foundJobs parses the query: which jobs are changed, and how many at most.
 func foundJobs(query url.Values) (q *jobpb.JobQuery, most uint64, err error) {
-	var limit sweepRequest
+	var limit wire.Sweep
 	if err := numberIn(query, "max", &limit.Max); err != nil {
 		return nil, 0, err
 	}
 	if v := query.Get("all"); v != "" && v != "true" {
 		return nil, 0, job.Invalid("all", "is %.40q; it takes true", v)
 	}
-	limit.All.v = query.Has("all")
-	if most, err = limit.most(); err != nil {
+	limit.All.V = query.Has("all")
+	if most, err = limit.Most(); err != nil {
 		return nil, 0, err
 	}
 	query.Del("max")

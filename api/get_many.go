@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -10,28 +11,23 @@ import (
 // getManyPath is the path of a POST that only reads.
 const getManyPath = "/v1/get"
 
-// getManyRequest names the jobs to show.
-type getManyRequest struct {
-	IDs list[string, batchLimit] `json:"ids"`
-}
-
 // getMany handles POST /v1/get. It has one result for each id, in order: the job, or why it
 // is not there.
 func (s *server) getMany(x *call) error {
-	var q getManyRequest
+	var q wire.GetRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	if err := checkItems("ids", len(q.IDs.v)); err != nil {
+	if err := wire.CheckItems("ids", len(q.IDs.V)); err != nil {
 		return err
 	}
 	body, err := withBodies(x.r.URL.Query(), true)
 	if err != nil {
 		return err
 	}
-	failed := make([]error, len(q.IDs.v))
+	failed := make([]error, len(q.IDs.V))
 	var ids []string // the valid ones
-	for i, id := range q.IDs.v {
+	for i, id := range q.IDs.V {
 		if failed[i] = job.CheckRefID(fmt.Sprintf("ids[%d]", i), id); failed[i] == nil {
 			ids = append(ids, id)
 		}
@@ -40,9 +36,9 @@ func (s *server) getMany(x *call) error {
 	if err != nil {
 		return err
 	}
-	found := make([]*jobpb.Job, len(q.IDs.v))
+	found := make([]*jobpb.Job, len(q.IDs.V))
 	all := true
-	for i, id := range q.IDs.v {
+	for i, id := range q.IDs.V {
 		switch {
 		case failed[i] != nil:
 		case len(jobs) == 0:

@@ -3,45 +3,18 @@ package api
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// addRequest is one job to add, alone or in a batch.
-type addRequest struct {
-	newJob
-	IfExists opt[string] `json:"if_exists"`
-	condition
-}
-
-// newJob is a job that a request makes.
-type newJob struct {
-	Topic       opt[string]  `json:"topic"`
-	ID          opt[string]  `json:"id"`
-	Delay       opt[float64] `json:"delay"`
-	DueAt       timestamp    `json:"due_at"`
-	ExpiresAt   timestamp    `json:"expires_at"`
-	TTR         opt[float64] `json:"ttr"`
-	Priority    opt[int64]   `json:"priority"`
-	MaxAttempts opt[int64]   `json:"max_attempts"`
-	Body        body         `json:"body"`
-	BodyBase64  opt[string]  `json:"body_base64"`
-	Backoff     backoff      `json:"backoff"`
-	Headers     headers      `json:"headers"`
-	PushURL     opt[string]  `json:"push_url"`
-}
-
-// op returns the operation, with defaults for missing fields.
-func (q *addRequest) op(s *server, now time.Time) (*jobpb.Op, error) {
-	add, err := q.add(s, now)
+// addOp returns the operation, with defaults for missing fields.
+func (s *server) addOp(q *wire.AddRequest, now time.Time) (*jobpb.Op, error) {
+	add, err := s.jobOf(&q.NewJob, now)
 	if err == nil {
-		err = q.ifExists(add)
+		err = q.SetIfExists(add)
 	}
 	if err != nil {
 		return nil, err
@@ -49,48 +22,48 @@ func (q *addRequest) op(s *server, now time.Time) (*jobpb.Op, error) {
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
 }
 
-// add returns the add of the job.
-func (q *newJob) add(s *server, now time.Time) (*jobpb.Add, error) {
-	add := &jobpb.Add{Id: q.ID.v, Topic: q.Topic.v}
-	if q.ID.set { // for an empty id in the operation the server would choose one
+// jobOf returns the add of a job.
+func (s *server) jobOf(q *wire.NewJob, now time.Time) (*jobpb.Add, error) {
+	add := &jobpb.Add{Id: q.ID.V, Topic: q.Topic.V}
+	if q.ID.Set { // for an empty id in the operation the server would choose one
 		if err := job.CheckID("id", add.Id); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if q.DueAt.set {
-		if q.Delay.set {
+	if q.DueAt.Set {
+		if q.Delay.Set {
 			return nil, job.Invalid("delay", "and due_at are both given; give one")
 		}
-		if add.DueMs, err = q.DueAt.millis("due_at", now); err != nil {
+		if add.DueMs, err = q.DueAt.Millis("due_at", now); err != nil {
 			return nil, err
 		}
 	}
-	add.DelayMs, add.TtrMs = job.MillisOf(q.Delay.v), job.MillisOf(q.TTR.or(job.DefaultTTR.Seconds()))
-	if add.Priority, err = uint32Of("priority", q.Priority.or(job.DefaultPriority)); err != nil {
+	add.DelayMs, add.TtrMs = job.MillisOf(q.Delay.V), job.MillisOf(q.TTR.Or(job.DefaultTTR.Seconds()))
+	if add.Priority, err = wire.Uint32Of("priority", q.Priority.Or(job.DefaultPriority)); err != nil {
 		return nil, err
 	}
-	if add.MaxAttempts, err = uint32Of("max_attempts", q.MaxAttempts.or(job.DefaultMaxAttempts)); err != nil {
+	if add.MaxAttempts, err = wire.Uint32Of("max_attempts", q.MaxAttempts.Or(job.DefaultMaxAttempts)); err != nil {
 		return nil, err
 	}
-	add.TopicTtr, add.TopicAttempts = !q.TTR.set, !q.MaxAttempts.set
-	b, err := pickBody(q.Body, q.BodyBase64, s.MaxBodyBytes)
+	add.TopicTtr, add.TopicAttempts = !q.TTR.Set, !q.MaxAttempts.Set
+	b, err := wire.PickBody(q.Body, q.BodyBase64, s.MaxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
-	add.Body, add.BodyKind = b.b, b.kind
-	if q.Backoff.set || q.Headers.set {
-		if add.Options, err = optionsOf(&q.Backoff, q.Headers); err != nil {
+	add.Body, add.BodyKind = b.Bytes, b.Kind
+	if q.Backoff.Set || q.Headers.Set {
+		if add.Options, err = wire.OptionsOf(&q.Backoff, q.Headers); err != nil {
 			return nil, err
 		}
 	}
-	if q.ExpiresAt.set {
-		if err := q.setExpiry(add, now); err != nil {
+	if q.ExpiresAt.Set {
+		if err := q.SetExpiry(add, now); err != nil {
 			return nil, err
 		}
 	}
-	if q.PushURL.set {
-		if err := q.setPushURL(add, s); err != nil {
+	if q.PushURL.Set {
+		if err := s.setPushURL(q, add); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +72,7 @@ func (q *newJob) add(s *server, now time.Time) (*jobpb.Add, error) {
 
 // setPushURL reads where the job is posted to. Whether its topic permits that is up to the
 // state machine.
-func (q *newJob) setPushURL(add *jobpb.Add, s *server) error {
+func (s *server) setPushURL(q *wire.NewJob, add *jobpb.Add) error {
 	url, err := s.pushURL(q.PushURL, false)
 	if err != nil {
 		return err
@@ -111,90 +84,22 @@ func (q *newJob) setPushURL(add *jobpb.Add, s *server) error {
 	return nil
 }
 
-// setExpiry reads when the job expires, which must be after it is due.
-func (q *newJob) setExpiry(add *jobpb.Add, now time.Time) error {
-	at, err := q.ExpiresAt.millis("expires_at", now)
-	if err != nil {
-		return err
-	}
-	if add.Options == nil {
-		add.Options = &jobpb.JobOptions{}
-	}
-	add.Options.ExpiresMs = at
-	return nil
-}
-
-// timestamp is an optional field with a time: RFC 3339 text, or a number of milliseconds
-// since 1970. null counts as missing.
-type timestamp struct {
-	set    bool
-	number bool
-	text   string // as the client sent it, without the quotes
-}
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (i *timestamp) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	switch dec.PeekKind() {
-	case 'n':
-		return dec.SkipValue()
-	case '0':
-		raw, err := dec.ReadValue()
-		i.set, i.number, i.text = true, true, string(raw)
-		return err
-	}
-	i.set = true
-	return json.UnmarshalDecode(dec, (*timestampText)(&i.text))
-}
-
-// timestampText is a type, so that an error of the decoder can name both forms.
-type timestampText string
-
-// leastNumber is the smallest number of milliseconds that is accepted. As a number of
-// seconds, which other systems use, it would be in the year 5138.
-const leastNumber = 100_000_000_000
-
-// millis returns the time in milliseconds since 1970. It rounds up, so that no job is early.
-// A time in the past is allowed and means now.
-func (i timestamp) millis(field string, now time.Time) (int64, error) {
-	var ms int64
-	if i.number {
-		var err error
-		if ms, err = strconv.ParseInt(i.text, 10, 64); err != nil {
-			return 0, job.Invalid(field, "is %.60s; a number must be a whole one, of milliseconds since 1970", i.text)
-		}
-		if ms < leastNumber {
-			return 0, job.Invalid(field, "is %d; a number is of milliseconds since 1970 and at least %d, in 1973: is this one of seconds?", ms, leastNumber)
-		}
-	} else {
-		t, err := time.Parse(time.RFC3339, i.text)
-		if err != nil {
-			return 0, job.Invalid(field, "is %.60q; it takes an RFC 3339 timestamp with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", i.text)
-		}
-		ms = t.UnixMilli()
-		if t.Nanosecond()%int(time.Millisecond) != 0 {
-			ms++
-		}
-	}
-	// 0 would mean that there is no timestamp.
-	return max(ms, 1), job.Newest().CheckDue(field, ms, now.UnixMilli())
-}
-
 func (s *server) add(x *call) error {
-	var q addRequest
+	var q wire.AddRequest
 	if err := x.decode(s.maxJobRequest(), &q); err != nil {
 		return err
 	}
-	if keys := x.r.Header.Values(keyHeader); len(keys) > 0 && !q.ID.set {
+	if keys := x.r.Header.Values(keyHeader); len(keys) > 0 && !q.ID.Set {
 		if len(keys) > 1 {
 			return job.Invalid(keyHeader, "is given %d times", len(keys))
 		}
 		if err := job.CheckID(keyHeader, keys[0]); err != nil {
 			return err
 		}
-		q.ID = opt[string]{set: true, v: keys[0]}
+		q.ID = wire.Opt[string]{Set: true, V: keys[0]}
 	}
 	traceOf(x.r).addTo(&q.Headers)
-	op, err := q.op(s, time.Now())
+	op, err := s.addOp(&q, time.Now())
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -81,25 +82,25 @@ func (s *server) list(x *call, q *jobpb.JobQuery) error {
 func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery, error) {
 	q := &jobpb.JobQuery{Topic: cmp.Or(topic, query.Get("topic"))}
 	if v := query.Get("state"); v != "" {
-		state, ok := statesByName[v]
+		state, ok := wire.StatesByName[v]
 		if !ok {
 			return nil, job.Invalid("state", "is %.40q; it takes delayed, ready, reserved, dead, finished or deleted", v)
 		}
 		q.State = state
 	}
-	most := opt[int64]{v: defaultList}
+	most := wire.Opt[int64]{V: defaultList}
 	err := numberIn(query, "max", &most)
 	if err != nil {
 		return nil, err
 	}
-	if q.Max, err = within("max", most.v, job.MaxList); err != nil {
+	if q.Max, err = wire.Within("max", most.V, job.MaxList); err != nil {
 		return nil, err
 	}
 	if q.Body, err = withBodies(query, false); err != nil {
 		return nil, err
 	}
 	filter := queryFilter(query)
-	if q.Filter, err = filter.proto(now); err != nil {
+	if q.Filter, err = filter.Proto(now); err != nil {
 		return nil, err
 	}
 	if topic == "" && q.Filter.GetIdPrefix() == "" {

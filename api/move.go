@@ -3,16 +3,10 @@ package api
 import (
 	"math"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-type moveTopicRequest struct {
-	sweepRequest
-	To     opt[string]               `json:"to"`
-	States list[string, statesLimit] `json:"states"`
-	Cursor opt[string]               `json:"cursor"`
-}
 
 // topicMove is a moveTopicRequest, checked.
 type topicMove struct {
@@ -29,30 +23,30 @@ func (s *server) moveTopic(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q moveTopicRequest
+	var q wire.MoveTopicRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	m, err := q.plan(topic)
+	m, err := planMove(&q, topic)
 	if err != nil {
 		return err
 	}
 	if m.listed {
-		return s.moveListed(x, m, q.Cursor.v)
+		return s.moveListed(x, m, q.Cursor.V)
 	}
 	return s.sweep(x, "moved", math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: m.MoveJobs}}
 	})
 }
 
-// plan checks the request.
-func (q *moveTopicRequest) plan(topic string) (*topicMove, error) {
-	if q.States.set && len(q.States.v) == 0 {
+// planMove checks the request.
+func planMove(q *wire.MoveTopicRequest, topic string) (*topicMove, error) {
+	if q.States.Set && len(q.States.V) == 0 {
 		return nil, job.Invalid("states", "is empty; it takes a list of delayed, ready, reserved and dead")
 	}
-	m := &topicMove{MoveJobs: &jobpb.MoveJobs{Topic: topic, To: q.To.v, Max: sweepStep}}
-	for _, name := range q.States.v {
-		state, ok := statesByName[name]
+	m := &topicMove{MoveJobs: &jobpb.MoveJobs{Topic: topic, To: q.To.V, Max: sweepStep}}
+	for _, name := range q.States.V {
+		state, ok := wire.StatesByName[name]
 		if !ok || state > jobpb.State_STATE_DEAD {
 			return nil, job.Invalid("states", "has %.40q; it takes delayed, ready, reserved and dead", name)
 		}
@@ -61,12 +55,12 @@ func (q *moveTopicRequest) plan(topic string) (*topicMove, error) {
 	if err := check(&jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: m.MoveJobs}}); err != nil {
 		return nil, err
 	}
-	if !q.Max.set && !q.Filter.set && !q.Cursor.set {
+	if !q.Max.Set && !q.Filter.Set && !q.Cursor.Set {
 		return m, nil // all is the default here
 	}
 	var err error
-	m.most, m.filter, err = q.check()
-	m.listed = q.Max.set || m.filter != nil || q.Cursor.set
+	m.most, m.filter, err = q.Check()
+	m.listed = q.Max.Set || m.filter != nil || q.Cursor.Set
 	return m, err
 }
 

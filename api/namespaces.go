@@ -2,62 +2,13 @@ package api
 
 import (
 	"context"
-	"math"
 	"net/http"
 
 	"tarry/api/access"
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// quotasRequest has the quotas of a namespace; one that is not given does not bound it.
-type quotasRequest struct {
-	Jobs   opt[int64]   `json:"jobs"`
-	Bytes  opt[int64]   `json:"bytes"`
-	Topics opt[int64]   `json:"topics"`
-	Rate   opt[float64] `json:"rate"`
-}
-
-// namespaceRequest is a whole namespace, except its name.
-type namespaceRequest struct {
-	TopicPrefix opt[string]        `json:"topic_prefix"`
-	IDPrefix    opt[string]        `json:"id_prefix"`
-	Description opt[string]        `json:"description"`
-	Quotas      opt[quotasRequest] `json:"quotas"`
-}
-
-// quotas returns what is asked for; nil: none.
-func (q *quotasRequest) quotas() (*jobpb.Quotas, error) {
-	made := new(jobpb.Quotas)
-	for _, one := range []struct {
-		name string
-		in   opt[int64]
-		to   **uint64
-	}{{"quotas.jobs", q.Jobs, &made.Jobs}, {"quotas.bytes", q.Bytes, &made.Bytes}, {"quotas.topics", q.Topics, &made.Topics}} {
-		if one.in.v < 0 || one.in.v > maxQuota {
-			return nil, job.Invalid(one.name, "is %d; it must be between 0 and %d", one.in.v, int64(maxQuota))
-		}
-		if one.in.set {
-			*one.to = new(uint64(one.in.v))
-		}
-	}
-	if rate := q.Rate; rate.set {
-		if !(rate.v >= 0.001 && rate.v <= job.MaxRateMilli/1000) {
-			return nil, job.Invalid("quotas.rate", "is %v; it must be between 0.001 and %d adds a second", rate.v, job.MaxRateMilli/1000)
-		}
-		made.RateMilli = new(uint64(math.Round(rate.v * 1000)))
-	}
-	if made.SizeVT() == 0 {
-		return nil, nil
-	}
-	return made, nil
-}
-
-func (q *namespaceRequest) namespace(name string) (n *jobpb.Namespace, err error) {
-	n = &jobpb.Namespace{Name: name, TopicPrefix: q.TopicPrefix.v, IdPrefix: q.IDPrefix.v, Description: q.Description.v}
-	n.Quotas, err = q.Quotas.v.quotas()
-	return n, err
-}
 
 // putNamespace handles PUT /v1/namespaces/{namespace}.
 func (s *server) putNamespace(x *call) error {
@@ -65,12 +16,12 @@ func (s *server) putNamespace(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q namespaceRequest
+	var q wire.NamespaceRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
 	put := new(jobpb.PutNamespace)
-	if put.Namespace, err = q.namespace(name); err != nil {
+	if put.Namespace, err = q.Namespace(name); err != nil {
 		return err
 	}
 	if put.IfRevision, err = x.queryRevision(); err != nil {

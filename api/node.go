@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tarry/api/wire"
 	"tarry/job"
 )
 
@@ -92,30 +93,26 @@ func (s *server) nodeLog(x *call) error {
 // logLevels are the levels of a node's log, in the words of --log-level.
 var logLevels = []string{"debug", "info", "warn", "error"}
 
-type logLevelRequest struct {
-	Level opt[string] `json:"level"`
-}
-
 // putLogLevel sets the lowest level that this node logs, until somebody sets another or it restarts.
 func (s *server) putLogLevel(x *call) error {
-	var q logLevelRequest
+	var q wire.LogLevelRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	if !q.Level.set {
+	if !q.Level.Set {
 		return job.Invalid("level", "is missing; it takes one of: %s", strings.Join(logLevels, ", "))
 	}
-	if _, err := wordOf("level", q.Level, logLevels); err != nil {
+	if _, err := wire.WordOf("level", q.Level, logLevels); err != nil {
 		return err
 	}
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(q.Level.v)); err != nil {
+	if err := level.UnmarshalText([]byte(q.Level.V)); err != nil {
 		return err
 	}
 	s.LogLevel.Set(level)
 	x.json.success()
 	x.json.text("node", s.About.ID)
-	x.json.text("level", q.Level.v)
+	x.json.text("level", q.Level.V)
 	x.json.endObject()
 	return nil
 }

@@ -5,13 +5,14 @@ import (
 	"math"
 	"reflect"
 
+	"tarry/api/wire"
 	"tarry/job"
 )
 
 // What OpenAPI says of an import, beside the tables of the other calls.
 func init() {
-	requests["ImportItem"] = reflect.TypeFor[importItem]()
-	requests["ImportBatch"] = reflect.TypeFor[batch[importItem]]()
+	requests["ImportItem"] = reflect.TypeFor[wire.ImportItem]()
+	requests["ImportBatch"] = reflect.TypeFor[wire.Batch[wire.ImportItem]]()
 	maps.Copy(fieldDocs, importDocs)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -32,7 +33,7 @@ func (d *describer) ref(name string) object {
 			waits := d.field(name, "delays", "[]seconds")
 			waits["maxItems"] = job.MaxBackoffDelays
 			d.schemas[name] = object{"description": "A wait in seconds, a list of them, or an object; see docs/retries.md.", "oneOf": []any{
-				d.field(name, "delay", "seconds"), waits, d.ofType(name, reflect.TypeFor[backoffObject](), nil),
+				d.field(name, "delay", "seconds"), waits, d.ofType(name, reflect.TypeFor[wire.BackoffObject](), nil),
 			}}
 		default:
 			fields, found := replies[name]
@@ -121,7 +122,7 @@ func (d *describer) kind(in, name, kind string) object {
 	case "timestamp":
 		return object{"oneOf": []any{
 			object{"type": "string", "format": "date-time"},
-			object{"type": "integer", "minimum": leastNumber, "maximum": job.MaxInstantMS},
+			object{"type": "integer", "minimum": wire.LeastNumber, "maximum": job.MaxInstantMS},
 		}}
 	case "step":
 		return object{"oneOf": []any{
@@ -169,8 +170,8 @@ func (d *describer) ofType(name string, t reflect.Type, takes []string) object {
 			continue
 		}
 		properties[field] = d.field(name, field, d.kindOf(f.Type))
-		if l, ok := reflect.Zero(f.Type).Interface().(interface{ atMost() int }); ok {
-			properties[field].(object)["maxItems"] = l.atMost()
+		if l, ok := reflect.Zero(f.Type).Interface().(interface{ AtMost() int }); ok {
+			properties[field].(object)["maxItems"] = l.AtMost()
 		}
 	}
 	made := objectOf(properties, nil)
@@ -181,24 +182,24 @@ func (d *describer) ofType(name string, t reflect.Type, takes []string) object {
 // kindOf returns the kind of a type that requests are decoded into.
 func (d *describer) kindOf(t reflect.Type) string {
 	switch t {
-	case reflect.TypeFor[opt[string]](), reflect.TypeFor[string]():
+	case reflect.TypeFor[wire.Opt[string]](), reflect.TypeFor[string]():
 		return "string"
-	case reflect.TypeFor[opt[int64]]():
+	case reflect.TypeFor[wire.Opt[int64]]():
 		return "int"
-	case reflect.TypeFor[opt[float64]](), reflect.TypeFor[float64]():
+	case reflect.TypeFor[wire.Opt[float64]](), reflect.TypeFor[float64]():
 		return "num"
-	case reflect.TypeFor[opt[bool]]():
+	case reflect.TypeFor[wire.Opt[bool]]():
 		return "bool"
-	case reflect.TypeFor[timestamp]():
+	case reflect.TypeFor[wire.Timestamp]():
 		return "timestamp"
-	case reflect.TypeFor[body]():
+	case reflect.TypeFor[wire.Body]():
 		return "any"
-	case reflect.TypeFor[headers]():
+	case reflect.TypeFor[wire.Headers]():
 		return "headers"
-	case reflect.TypeFor[backoff]():
+	case reflect.TypeFor[wire.BackoffRequest]():
 		return "BackoffRequest"
 	}
-	if v, ok := t.FieldByName("v"); ok { // of an opt or a list
+	if v, ok := t.FieldByName("V"); ok { // of an opt or a list
 		if v.Type.Kind() == reflect.Slice {
 			return "[]" + d.kindOf(v.Type.Elem())
 		}
@@ -314,4 +315,4 @@ func plainHelp(text string) string {
 	}
 }
 
-var stateChoices = slices.Sorted(maps.Keys(statesByName))
+var stateChoices = slices.Sorted(maps.Keys(wire.StatesByName))

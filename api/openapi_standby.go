@@ -3,6 +3,8 @@ package api
 import (
 	"maps"
 	"reflect"
+
+	"tarry/api/wire"
 )
 
 // What OpenAPI says of a standby: rows of the tables in openapi_tables.go.
@@ -27,6 +29,6 @@ func init() {
 		"Query.cluster":        says("The id of the cluster whose log it is."),
 		"PromoteRequest.force": says("Promote it although the primary still sends its log."),
 	})
-	requests["PromoteRequest"] = reflect.TypeFor[promoteRequest]()
+	requests["PromoteRequest"] = reflect.TypeFor[wire.PromoteRequest]()
 	replies["Standby"] = "success:bool mode primary? index?:int term?:int primary_index?:int lag_entries?:int lag_seconds?:seconds last_contact_at?:time caught_up_at?:time promoted_at?:time connected?:bool source? problem? reseed?:bool"
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"math"
 
+	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job"
 )
@@ -37,9 +38,6 @@ func (f fieldDoc) ofUpTo(items int) fieldDoc {
 }
 
 func says(help string) fieldDoc { return fieldDoc{help: help} }
-
-// maxQuota is the largest quota of a namespace: all clients read it exactly.
-const maxQuota = 1 << 53
 
 // docOf returns the row of a field: its own in one schema, or that of all fields of the name.
 func docOf(schema, field string) fieldDoc {
@@ -269,8 +267,8 @@ var fieldDocs = map[string]fieldDoc{
 	"zone":                 says("The time zone, as in the tz database; UTC unless given.").upTo(job.MaxSpecBytes),
 	"start":                says("It does not run before."),
 	"end":                  says("It does not run after."),
-	"overlap":              says("What happens when a run is due while the job of the run before exists.").oneOf(overlapNames...),
-	"missed":               says("What happens to runs that were missed.").oneOf(missedNames...),
+	"overlap":              says("What happens when a run is due while the job of the run before exists.").oneOf(wire.OverlapNames...),
+	"missed":               says("What happens to runs that were missed.").oneOf(wire.MissedNames...),
 	"missed_max":           says("How many missed runs are made up for.").between(1, job.MaxScheduleRuns),
 	"missed_after":         says("By how much a run may be late before it counts as missed, in seconds.").between(0.001, job.MaxMissedAfter.Seconds()),
 	"job":                  says("The job that each run adds."),
@@ -352,9 +350,9 @@ var fieldDocs = map[string]fieldDoc{
 	"Namespace.id_prefix":        says("The ids that producers give to jobs in its topics begin with it."),
 	"NamespaceReply.id_prefix":   says("The ids that producers give to jobs in its topics begin with it."),
 	"quotas":                     says("What the namespace may hold. What is not given is not bounded."),
-	"Quotas.jobs":                says("Jobs in all states, also retained ones.").between(0, maxQuota),
-	"Quotas.bytes":               says("Bytes of the bodies of these jobs.").between(0, maxQuota),
-	"Quotas.topics":              says("Topics, and as many with settings. One without jobs counts until it is removed, after an hour.").between(0, maxQuota),
+	"Quotas.jobs":                says("Jobs in all states, also retained ones.").between(0, wire.MaxQuota),
+	"Quotas.bytes":               says("Bytes of the bodies of these jobs.").between(0, wire.MaxQuota),
+	"Quotas.topics":              says("Topics, and as many with settings. One without jobs counts until it is removed, after an hour.").between(0, wire.MaxQuota),
 	"Quotas.rate":                says("Jobs added a second through each node, with up to three decimals. A second of them may come at once.").between(0.001, job.MaxRateMilli/1000),
 	"NamespaceQuotas.jobs":       says("Jobs in all states, also retained ones."),
 	"NamespaceQuotas.bytes":      says("Bytes of the bodies of these jobs."),

@@ -3,14 +3,10 @@ package api
 import (
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-type pauseRequest struct {
-	For   opt[float64] `json:"for"`
-	Until timestamp    `json:"until"`
-}
 
 // pauseTopic handles POST /v1/topics/{topic}/pause.
 func (s *server) pauseTopic(x *call) error {
@@ -18,28 +14,28 @@ func (s *server) pauseTopic(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q pauseRequest
+	var q wire.PauseRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
 	op, now := &jobpb.PauseTopic{Topic: topic, Create: true}, time.Now()
-	if q.For.set && q.Until.set {
+	if q.For.Set && q.Until.Set {
 		return job.Invalid("for", "and until are both given; give one")
 	}
-	if q.Until.set {
-		if op.UntilMs, err = q.Until.millis("until", now); err == nil && op.UntilMs <= now.UnixMilli() {
-			err = job.Invalid("until", "is %.60s, which is over; it must be ahead, and a pause is ended by resume", q.Until.text)
+	if q.Until.Set {
+		if op.UntilMs, err = q.Until.Millis("until", now); err == nil && op.UntilMs <= now.UnixMilli() {
+			err = job.Invalid("until", "is %.60s, which is over; it must be ahead, and a pause is ended by resume", q.Until.Text)
 		}
 	}
-	if q.For.set && err == nil {
-		if op.PauseMs, err = job.Millis("for", q.For.v, job.MaxDelay); err == nil && op.PauseMs == 0 {
+	if q.For.Set && err == nil {
+		if op.PauseMs, err = job.Millis("for", q.For.V, job.MaxDelay); err == nil && op.PauseMs == 0 {
 			err = job.Invalid("for", "is 0 s; it must be at least 0.001 s; a pause is ended by resume")
 		}
 	}
 	if err != nil {
 		return err
 	}
-	op.Endless = !q.Until.set && !q.For.set
+	op.Endless = !q.Until.Set && !q.For.Set
 	return s.paused(x, op)
 }
 

@@ -1,32 +1,24 @@
 package api
 
 import (
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// pushRequest is the push target of a topic in a request.
-type pushRequest struct {
-	URL         opt[string]  `json:"url"`
-	Secret      opt[string]  `json:"secret"`
-	Timeout     opt[float64] `json:"timeout"`
-	Concurrency opt[int64]   `json:"concurrency"`
-	JobURLs     opt[bool]    `json:"job_urls"`
-}
 
 // applyPush changes the target in settings. Responses never show the secret, nor the
 // values in the query of the URL. So a change may omit the secret and repeat the URL as
 // shown, and both keep their values. A change to another server, or one that permits URLs
 // of jobs, must set the secret: otherwise anyone who may change settings could send posts
 // with the old signature to another server.
-func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) error {
-	if !m.set {
-		if m.given {
+func (s *server) applyPush(m wire.PatchField[wire.PushRequest], to *jobpb.TopicSettings) error {
+	if !m.Set {
+		if m.Given {
 			to.Push = nil
 		}
 		return nil
 	}
-	q, p, old := m.v, &jobpb.PushTarget{Url: m.v.URL.v, Secret: m.v.Secret.v, JobUrls: m.v.JobURLs.v}, to.Push
+	q, p, old := m.V, &jobpb.PushTarget{Url: m.V.URL.V, Secret: m.V.Secret.V, JobUrls: m.V.JobURLs.V}, to.Push
 	switch {
 	case p.Url == "" && !p.JobUrls:
 		return job.Invalid("push.url", "is missing; only a push with job_urls can do without")
@@ -38,7 +30,7 @@ func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) e
 	if err := s.checkPush("push.url", p.Url); err != nil {
 		return err
 	}
-	if old != nil && !q.Secret.set {
+	if old != nil && !q.Secret.Set {
 		switch {
 		case p.Url != "" && !sameServer(old.Url, p.Url):
 			return job.Invalid("push.secret", "is missing: push.url leads to another server than before, and the secret of that one is not kept for it")
@@ -47,16 +39,16 @@ func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) e
 		}
 		p.Secret, p.SealedSecret = old.Secret, old.SealedSecret
 	}
-	if q.Timeout.set {
-		p.TimeoutMs = job.MillisOf(q.Timeout.v)
+	if q.Timeout.Set {
+		p.TimeoutMs = job.MillisOf(q.Timeout.V)
 		// Zero, which stands for the default in the state, is refused, too.
 		if p.TimeoutMs < job.MinPushTimeout.Milliseconds() || p.TimeoutMs > job.MaxPushTimeout.Milliseconds() {
-			return job.Invalid("push.timeout", "is %g s; it must be between %g and %g s", q.Timeout.v, job.MinPushTimeout.Seconds(), job.MaxPushTimeout.Seconds())
+			return job.Invalid("push.timeout", "is %g s; it must be between %g and %g s", q.Timeout.V, job.MinPushTimeout.Seconds(), job.MaxPushTimeout.Seconds())
 		}
 	}
-	if q.Concurrency.set {
+	if q.Concurrency.Set {
 		var err error
-		if p.Concurrency, err = within("push.concurrency", q.Concurrency.v, job.MaxPushConcurrency); err != nil {
+		if p.Concurrency, err = wire.Within("push.concurrency", q.Concurrency.V, job.MaxPushConcurrency); err != nil {
 			return err
 		}
 	}
@@ -73,14 +65,14 @@ func (s *server) checkPush(field, target string) error {
 }
 
 // pushURL returns the URL of a job in a request, checked. remove: it may be empty.
-func (s *server) pushURL(q opt[string], remove bool) (string, error) {
-	if q.v == "" {
-		if q.set && !remove {
+func (s *server) pushURL(q wire.Opt[string], remove bool) (string, error) {
+	if q.V == "" {
+		if q.Set && !remove {
 			return "", job.Invalid("push_url", "is empty; leave it out for the URL of the topic")
 		}
 		return "", nil
 	}
-	return q.v, s.checkPush("push_url", q.v)
+	return q.V, s.checkPush("push_url", q.V)
 }
 
 // push adds a target to the response, without its secrets.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tarry/api/wire"
 	"tarry/job"
 )
 
@@ -24,7 +25,7 @@ func checkQuery(r *http.Request, known []string) error {
 	}
 	for name, v := range values {
 		if !slices.ContainsFunc(known, func(k string) bool { return k == name || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k) }) {
-			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, orNone(known)).In(name)
+			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, wire.OrNone(known)).In(name)
 		}
 		if len(v) > 1 {
 			return job.Errorf(job.CodeInvalid, "query parameter %.100s is given %d times", name, len(v)).In(name)
@@ -39,13 +40,6 @@ func checkQuery(r *http.Request, known []string) error {
 // mayBeEmpty are the parameters of which an empty value has a meaning: places to start at, and
 // the reason of jobs without one.
 var mayBeEmpty = []string{"after", "cursor", "exact_reason"}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
 
 // stale parses the query parameter consistency. It reports whether the client accepts
 // this node's own state, which may be behind.
@@ -72,7 +66,7 @@ func oneName(query url.Values, name, old string) (string, error) {
 }
 
 // numberIn reads a whole number from the query, if it is there.
-func numberIn(query url.Values, name string, to *opt[int64]) error {
+func numberIn(query url.Values, name string, to *wire.Opt[int64]) error {
 	if !query.Has(name) {
 		return nil
 	}
@@ -80,12 +74,12 @@ func numberIn(query url.Values, name string, to *opt[int64]) error {
 	if err != nil {
 		return job.Invalid(name, "is %.40q; it takes a whole number", query.Get(name))
 	}
-	*to = opt[int64]{true, v}
+	*to = wire.Opt[int64]{Set: true, V: v}
 	return nil
 }
 
 // secondsIn reads a number of seconds from the query, if it is there.
-func secondsIn(query url.Values, name string, to *opt[float64]) error {
+func secondsIn(query url.Values, name string, to *wire.Opt[float64]) error {
 	if !query.Has(name) {
 		return nil
 	}
@@ -93,18 +87,38 @@ func secondsIn(query url.Values, name string, to *opt[float64]) error {
 	if err != nil || math.IsNaN(v) {
 		return job.Invalid(name, "is %.40q; it takes a number of seconds", query.Get(name))
 	}
-	*to = opt[float64]{true, v}
+	*to = wire.Opt[float64]{Set: true, V: v}
 	return nil
 }
 
 // textIn reads text from the query, if it is there.
-func textIn(query url.Values, name string) opt[string] {
-	return opt[string]{query.Has(name), query.Get(name)}
+func textIn(query url.Values, name string) wire.Opt[string] {
+	return wire.Opt[string]{Set: query.Has(name), V: query.Get(name)}
 }
 
 // timestampIn reads a time from the query, if it is there.
-func timestampIn(query url.Values, name string) timestamp {
+func timestampIn(query url.Values, name string) wire.Timestamp {
 	v := query.Get(name)
 	_, err := strconv.ParseFloat(v, 64)
-	return timestamp{set: query.Has(name), number: err == nil, text: v}
+	return wire.Timestamp{Set: query.Has(name), Number: err == nil, Text: v}
+}
+
+// headerParameter begins the query parameters that name a header.
+const headerParameter = "header."
+
+// queryFilter parses a filter from the query of a GET.
+func queryFilter(query url.Values) (q wire.Filter) {
+	at := func(name string) wire.Timestamp { return timestampIn(query, name) }
+	q.IDPrefix, q.Reason = textIn(query, "id_prefix"), textIn(query, "reason")
+	q.Exact = textIn(query, "exact_reason")
+	q.DueFrom, q.DueTo, q.DiedFrom, q.DiedTo = at("due_from"), at("due_to"), at("died_from"), at("died_to")
+	for name, v := range query {
+		if header, ok := strings.CutPrefix(name, headerParameter); ok {
+			if q.Headers.V == nil {
+				q.Headers = wire.Headers{Set: true, V: map[string]string{}}
+			}
+			q.Headers.V[header] = v[0]
+		}
+	}
+	return q
 }

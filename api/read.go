@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"tarry/api/wire"
 	"tarry/job"
 )
 
@@ -39,11 +40,11 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 			return nil, false, err
 		}
 	}
-	most := opt[int64]{v: maxPage}
+	most := wire.Opt[int64]{V: maxPage}
 	if err := numberIn(query, "max", &most); err != nil {
 		return nil, false, err
 	}
-	if _, err := within("max", most.v, maxPage); err != nil {
+	if _, err := wire.Within("max", most.V, maxPage); err != nil {
 		return nil, false, err
 	}
 	stale, err := x.stale()
@@ -52,14 +53,14 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 	}
 	ctx, cancel := x.timeout(x.s.Timeout)
 	defer cancel()
-	if page, err = list(ctx, after, int(most.v), stale); err != nil {
+	if page, err = list(ctx, after, int(most.V), stale); err != nil {
 		return nil, false, err
 	}
 	var room int64
 	for _, one := range page {
 		room += int64(one.SizeVT()) + answerOverhead
 	}
-	return page, len(page) == int(most.v), x.claim(room)
+	return page, len(page) == int(most.V), x.claim(room)
 }
 
 // answerPage responds with a page. next is where the following one begins; empty: there is

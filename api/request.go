@@ -8,8 +8,10 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/semaphore"
 
+	"tarry/api/wire"
 	"tarry/internal/addrlimit"
 	"tarry/job"
 )
@@ -167,4 +169,56 @@ func (x *call) readError(err error, limit int64) error {
 
 func tooLarge(limit int64) error {
 	return job.Errorf(job.CodeTooLarge, "the request has more than %d bytes, which is the limit of this call", limit)
+}
+
+// decode reads a request of at most limit bytes into v, a pointer to a struct. It rejects
+// unknown fields, duplicate fields, wrong types and anything after the object, and names
+// the invalid field.
+func (x *call) decode(limit int64, v any, options ...json.Options) error {
+	data, err := x.read(limit)
+	if err != nil {
+		return err
+	}
+	return x.decodeInTurn(data, v, options...)
+}
+
+// decodeOptional is decode, but an empty request body means {}.
+func (x *call) decodeOptional(limit int64, v any) error {
+	if x.r.ContentLength == 0 {
+		return nil
+	}
+	data, err := x.read(limit)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	return x.decodeInTurn(data, v)
+}
+
+// refuseBody rejects a non-empty request body of a call that takes none, except for these
+// query parameters.
+func (x *call) refuseBody(query []string) error {
+	err := x.decodeOptional(maxSmallRequest, &struct{}{})
+	switch e := asError(err); {
+	case err == nil || e.Code != job.CodeBadJSON && e.Code != job.CodeInvalid:
+		return err
+	case e.Field == "":
+		return job.Errorf(job.CodeInvalid, "the request has a body, but this call takes none; its query parameters: %s", wire.OrNone(query))
+	default:
+		return job.Invalid(e.Field, "is not a field of this call, which takes no request body; its query parameters: %s", wire.OrNone(query))
+	}
+}
+
+// decodeInTurn waits for its turn when the request is large.
+func (x *call) decodeInTurn(data []byte, v any, options ...json.Options) error {
+	if len(data) > largeRequest {
+		if err := x.s.decoding.Acquire(x.r.Context(), 1); err != nil {
+			return job.NotApplied("the client went away before its request was worked on: %w", err)
+		}
+		defer x.s.decoding.Release(1)
+	}
+	if err := wire.Decode(data, v, options...); err != nil {
+		return err
+	}
+	x.decoded = data
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -259,16 +260,16 @@ func TestDueInstants(t *testing.T) {
 		"1960-01-01T00:00:00Z":           1, // the past; 0 would mean none
 		"1970-01-01T00:00:00Z":           1,
 	} {
-		got, err := timestamp{text: text}.millis("due_at", now)
+		got, err := wire.Timestamp{Text: text}.Millis("due_at", now)
 		require.NoError(t, err, text)
 		require.Equal(t, ms, got, text)
 	}
 	limit := now.Add(job.MaxDelay)
-	_, err := timestamp{text: limit.Format(time.RFC3339)}.millis("due_at", now)
+	_, err := wire.Timestamp{Text: limit.Format(time.RFC3339)}.Millis("due_at", now)
 	require.NoError(t, err)
-	_, err = timestamp{text: limit.Add(time.Second).Format(time.RFC3339)}.millis("due_at", now)
+	_, err = wire.Timestamp{Text: limit.Add(time.Second).Format(time.RFC3339)}.Millis("due_at", now)
 	require.Error(t, err)
-	ms, err := timestamp{number: true, text: strconv.FormatInt(limit.UnixMilli(), 10)}.millis("due_at", now)
+	ms, err := wire.Timestamp{Number: true, Text: strconv.FormatInt(limit.UnixMilli(), 10)}.Millis("due_at", now)
 	require.NoError(t, err)
 	require.Equal(t, limit.UnixMilli(), ms)
 }

@@ -7,19 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// rescheduleRequest asks for other due times of the delayed jobs of a topic that are due in a
-// range of time.
-type rescheduleRequest struct {
-	sweepRequest
-	Spread   opt[float64] `json:"spread"`
-	Earlier  opt[bool]    `json:"earlier"`
-	Postpone opt[float64] `json:"postpone"`
-	Cursor   opt[string]  `json:"cursor"`
-}
 
 // reschedule is a rescheduleRequest, checked.
 //
@@ -56,11 +47,11 @@ func (s *server) rescheduleTopic(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q rescheduleRequest
+	var q wire.RescheduleRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	p, err := q.plan(topic)
+	p, err := planReschedule(&q, topic)
 	if err != nil {
 		return err
 	}
@@ -89,31 +80,31 @@ func (s *server) rescheduleTopic(x *call) error {
 	return nil
 }
 
-// plan checks the request.
-func (q *rescheduleRequest) plan(topic string) (*reschedule, error) {
-	most, filter, err := q.check()
+// planReschedule checks the request.
+func planReschedule(q *wire.RescheduleRequest, topic string) (*reschedule, error) {
+	most, filter, err := q.Check()
 	if err != nil {
 		return nil, err
 	}
-	p := &reschedule{most: most, from: filter.GetDueFromMs(), to: filter.GetDueToMs(), earlier: q.Earlier.v}
+	p := &reschedule{most: most, from: filter.GetDueFromMs(), to: filter.GetDueToMs(), earlier: q.Earlier.V}
 	switch {
 	case p.from == 0:
 		return nil, job.Invalid("filter.due_from", "is missing; filter.due_from and filter.due_to say which jobs are rescheduled")
 	case p.to == 0:
 		return nil, job.Invalid("filter.due_to", "is missing; filter.due_from and filter.due_to say which jobs are rescheduled")
-	case q.Spread.set == q.Postpone.set:
+	case q.Spread.Set == q.Postpone.Set:
 		return nil, job.Invalid("spread", "or postpone must be given, and not both; both are in seconds")
-	case q.Earlier.set && !q.Spread.set:
+	case q.Earlier.Set && !q.Spread.Set:
 		return nil, job.Invalid("earlier", "is only for spread")
 	}
 	p.query = &jobpb.JobQuery{Topic: topic, State: jobpb.State_STATE_DELAYED, Filter: filter, Max: 1}
 	if err := job.CheckJobQuery(p.query); err != nil {
 		return nil, job.Under("filter", err)
 	}
-	if q.Spread.set {
-		p.spread, err = atLeastSecond("spread", q.Spread.v)
+	if q.Spread.Set {
+		p.spread, err = atLeastSecond("spread", q.Spread.V)
 	} else {
-		p.postpone, err = atLeastSecond("postpone", q.Postpone.v)
+		p.postpone, err = atLeastSecond("postpone", q.Postpone.V)
 	}
 	if err != nil {
 		return nil, err
@@ -122,7 +113,7 @@ func (q *rescheduleRequest) plan(topic string) (*reschedule, error) {
 		return nil, job.Invalid("postpone", "is less than a %dth of the time from filter.due_from to filter.due_to; use a shorter range or postpone by more", maxWindows)
 	}
 	p.setWindow(p.to)
-	return p, p.goOn(q.Cursor.v)
+	return p, p.goOn(q.Cursor.V)
 }
 
 // atLeastSecond converts a duration of a request, from a second to the longest delay.

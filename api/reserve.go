@@ -3,68 +3,27 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"tarry/api/access"
+	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-type reserveRequest struct {
-	Topics   list[string, topicsLimit]    `json:"topics"`
-	Max      opt[int64]                   `json:"max"`
-	Wait     opt[float64]                 `json:"wait"`
-	TTR      opt[float64]                 `json:"ttr"`
-	Consumer opt[string]                  `json:"consumer"`
-	Finish   list[finishItem, batchLimit] `json:"finish"`
-}
-
-func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
-	r := &jobpb.Reserve{Topics: q.Topics.v, MaxBytes: job.MaxReserveBytes, Consumer: q.Consumer.v}
-	var err error
-	if r.Max, err = within("max", q.Max.or(1), job.MaxReserve); err != nil {
-		return nil, 0, err
-	}
-	if q.TTR.set {
-		if r.TtrMs, err = job.TTRMillis("ttr", q.TTR.v); err != nil {
-			return nil, 0, err
-		}
-	}
-	wait, err := job.Millis("wait", q.Wait.v, job.MaxWait)
-	if err != nil {
-		return nil, 0, err
-	}
-	return r, time.Duration(wait) * time.Millisecond, checkReserve(r)
-}
-
-// checkReserve checks a Reserve, and the names of its topics: the queue takes any, but a
-// client should hear of one that no topic can have.
-func checkReserve(r *jobpb.Reserve) error {
-	if err := job.CheckReserve(r); err != nil {
-		return err
-	}
-	for i, topic := range r.Topics {
-		if err := job.CheckTopic(fmt.Sprintf("topics[%d]", i), topic); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *server) reserve(x *call) error {
-	var q reserveRequest
+	var q wire.ReserveRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	r, wait, err := q.check()
+	r, wait, err := q.Check()
 	if err != nil {
 		return err
 	}
-	if q.Finish.set {
-		f, err := finishesOf(q.Finish.v)
+	if q.Finish.Set {
+		f, err := finishesOf(q.Finish.V)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 	"tarry/schedule"
@@ -16,7 +17,7 @@ func (s *server) previewSchedule(x *call) error {
 	if err != nil {
 		return err
 	}
-	most := opt[int64]{v: defaultPreview}
+	most := wire.Opt[int64]{V: defaultPreview}
 	if err := numberIn(query, name, &most); err != nil {
 		return err
 	}
@@ -24,31 +25,24 @@ func (s *server) previewSchedule(x *call) error {
 	if err != nil {
 		return err
 	}
-	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), name, most.v)
-}
-
-type previewRequest struct {
-	timesRequest
-	After timestamp  `json:"after"`
-	Max   opt[int64] `json:"max"`
-	Count opt[int64] `json:"count"` // the old name of max
+	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), name, most.V)
 }
 
 // previewSpec responds with the runs of a schedule that does not exist.
 func (s *server) previewSpec(x *call) error {
-	var q previewRequest
+	var q wire.PreviewRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
 	now := time.Now()
 	made := &jobpb.Schedule{}
-	if err := q.fill(made, now); err != nil {
+	if err := q.Fill(made, now); err != nil {
 		return err
 	}
 	after := now.UnixMilli()
-	if q.After.set {
+	if q.After.Set {
 		var err error
-		if after, err = q.After.millis("after", now); err != nil {
+		if after, err = q.After.Millis("after", now); err != nil {
 			return err
 		}
 	}
@@ -56,17 +50,17 @@ func (s *server) previewSpec(x *call) error {
 		return err
 	}
 	name, most := "max", q.Max
-	if q.Count.set {
-		if q.Max.set {
+	if q.Count.Set {
+		if q.Max.Set {
 			return job.Invalid("count", "and max are both given; count is the old name of max")
 		}
 		name, most = "count", q.Count
 	}
-	return s.preview(x, made, after, after, name, most.or(defaultPreview))
+	return s.preview(x, made, after, after, name, most.Or(defaultPreview))
 }
 
 func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after int64, name string, most int64) error {
-	n, err := within(name, most, maxPreview)
+	n, err := wire.Within(name, most, maxPreview)
 	if err != nil {
 		return err
 	}
@@ -120,8 +114,8 @@ func (w *writer) schedule(info *jobpb.ScheduleInfo) {
 	w.timestamp("start", s.StartMs)
 	w.timestamp("end", s.EndMs)
 	w.seconds("jitter", s.JitterMs)
-	w.text("overlap", overlapNames[s.Overlap])
-	w.text("missed", missedNames[s.Missed])
+	w.text("overlap", wire.OverlapNames[s.Overlap])
+	w.text("missed", wire.MissedNames[s.Missed])
 	if s.Missed == jobpb.Missed_MISSED_ALL {
 		w.number("missed_max", uint64(s.MissedMax))
 	}

@@ -5,87 +5,43 @@ import (
 	"net/http"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
 	"tarry/schedule"
 )
 
-// timesRequest is the times of a schedule in a request.
-type timesRequest struct {
-	Spec  opt[string] `json:"spec"`
-	Zone  opt[string] `json:"zone"`
-	Start timestamp   `json:"start"`
-	End   timestamp   `json:"end"`
-}
-
-// scheduleRequest is a whole schedule.
-type scheduleRequest struct {
-	timesRequest
-	Jitter      opt[float64]    `json:"jitter"`
-	Overlap     opt[string]     `json:"overlap"`
-	Missed      opt[string]     `json:"missed"`
-	MissedMax   opt[int64]      `json:"missed_max"`
-	MissedAfter opt[float64]    `json:"missed_after"`
-	Job         opt[addRequest] `json:"job"`
-	Paused      opt[bool]       `json:"paused"`
-	IfRevision  opt[int64]      `json:"if_revision"`
-}
-
 const (
-	defaultZone      = "UTC"
-	defaultMissedMax = 10
-
 	defaultPreview = 10
 	maxPreview     = 100
 )
 
 var (
-	overlapNames = []string{jobpb.Overlap_OVERLAP_ALLOW: "allow", jobpb.Overlap_OVERLAP_SKIP: "skip"}
-	missedNames  = []string{jobpb.Missed_MISSED_SKIP: "skip", jobpb.Missed_MISSED_ONE: "one", jobpb.Missed_MISSED_ALL: "all"}
 	outcomeNames = []string{
 		jobpb.RunOutcome_RUN_STARTED: "started", jobpb.RunOutcome_RUN_SKIPPED: "skipped",
 		jobpb.RunOutcome_RUN_MISSED: "missed", jobpb.RunOutcome_RUN_REFUSED: "refused",
 	}
 )
 
-// fill sets the times of the schedule.
-func (q *timesRequest) fill(s *jobpb.Schedule, now time.Time) (err error) {
-	s.Spec, s.Zone = q.Spec.v, q.Zone.or(defaultZone)
-	if !q.Spec.set {
-		return job.Invalid("spec", "is missing; it takes a cron expression, such as 30 2 * * *, or @every 90s")
-	}
-	if q.Start.set {
-		if s.StartMs, err = q.Start.millis("start", now); err != nil {
-			return err
-		}
-	}
-	if q.End.set {
-		if s.EndMs, err = q.End.millis("end", now); err != nil {
-			return err
-		}
-	}
-	return job.CheckTimes(s)
-}
-
-// op returns the operation with defaults for missing fields, and checks it.
-func (q *scheduleRequest) op(name string, s *server, now time.Time) (*jobpb.Op, error) {
+// scheduleOp returns the operation with defaults for missing fields, and checks it.
+func (s *server) scheduleOp(q *wire.ScheduleRequest, name string, now time.Time) (*jobpb.Op, error) {
 	def := &jobpb.Schedule{}
-	if err := q.fill(def, now); err != nil {
+	if err := q.Fill(def, now); err != nil {
 		return nil, err
 	}
-	if err := q.fillPolicies(def); err != nil {
+	if err := q.FillPolicies(def); err != nil {
 		return nil, err
 	}
-	if err := q.fillJob(def, s, now); err != nil {
+	if err := s.fillJob(q, def, now); err != nil {
 		return nil, err
 	}
 	put := &jobpb.PutSchedule{Name: name, Schedule: def}
-	if q.Paused.set {
-		put.Paused = &q.Paused.v
+	if q.Paused.Set {
+		put.Paused = &q.Paused.V
 	}
 	var err error
-	if put.IfRevision, err = scheduleRevision(q.IfRevision); err != nil {
+	if put.IfRevision, err = wire.ScheduleRevision(q.IfRevision); err != nil {
 		return nil, err
 	}
 	op := &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: put}}
@@ -95,66 +51,24 @@ func (q *scheduleRequest) op(name string, s *server, now time.Time) (*jobpb.Op, 
 	return op, schedule.Check(def, now.UnixMilli())
 }
 
-// scheduleRevision parses the condition on a revision; 0 for none.
-func scheduleRevision(q opt[int64]) (uint64, error) {
-	if q.set && q.v < 1 {
-		return 0, job.Invalid("if_revision", "is %d; it must be at least 1", q.v)
-	}
-	return uint64(q.v), nil
-}
-
-func (q *scheduleRequest) fillPolicies(s *jobpb.Schedule) (err error) {
-	s.JitterMs, s.MissedAfterMs = job.MillisOf(q.Jitter.v), job.MillisOf(q.MissedAfter.or(job.DefaultMissedAfter.Seconds()))
-	overlap, err := wordOf("overlap", q.Overlap, overlapNames)
-	if err != nil {
-		return err
-	}
-	missed, err := wordOf("missed", q.Missed, missedNames)
-	if err != nil {
-		return err
-	}
-	s.Overlap, s.Missed = jobpb.Overlap(overlap), jobpb.Missed(missed)
-	most := q.MissedMax
-	if s.Missed == jobpb.Missed_MISSED_ALL {
-		most.set, most.v = true, most.or(defaultMissedMax)
-	}
-	if most.set {
-		s.MissedMax, err = within("missed_max", most.v, job.MaxScheduleRuns)
-	}
-	return err
-}
-
-// wordOf finds a word in a list; the first is the default.
-func wordOf(field string, v opt[string], names []string) (int, error) {
-	if !v.set {
-		return 0, nil
-	}
-	for i, name := range names {
-		if v.v == name {
-			return i, nil
-		}
-	}
-	return 0, job.Invalid(field, "is %.40q; it takes one of: %s", v.v, orNone(names))
-}
-
 // fillJob sets the job that each run adds.
-func (q *scheduleRequest) fillJob(def *jobpb.Schedule, s *server, now time.Time) error {
-	if !q.Job.set {
+func (s *server) fillJob(q *wire.ScheduleRequest, def *jobpb.Schedule, now time.Time) error {
+	if !q.Job.Set {
 		return nil
 	}
-	j := &q.Job.v
+	j := &q.Job.V
 	for _, f := range []struct {
 		name string
 		set  bool
 	}{
-		{"id", j.ID.set}, {"delay", j.Delay.set}, {"due_at", j.DueAt.set}, {"if_exists", j.IfExists.set},
-		{"if_revision", j.IfRevision.set}, {"if_state", j.IfState.set},
+		{"id", j.ID.Set}, {"delay", j.Delay.Set}, {"due_at", j.DueAt.Set}, {"if_exists", j.IfExists.Set},
+		{"if_revision", j.IfRevision.Set}, {"if_state", j.IfState.Set},
 	} {
 		if f.set {
 			return job.Invalid("job."+f.name, "is not a field of a schedule's job")
 		}
 	}
-	op, err := j.op(s, now)
+	op, err := s.addOp(j, now)
 	if err != nil {
 		return job.Under("job", err)
 	}
@@ -176,19 +90,19 @@ func (s *server) putSchedule(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q scheduleRequest
+	var q wire.ScheduleRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
 	if query := x.r.URL.Query(); query.Has("if_revision") {
-		if q.IfRevision.set {
+		if q.IfRevision.Set {
 			return job.Invalid("if_revision", "is given in the query and in the request; give it in the query")
 		}
 		if err := numberIn(query, "if_revision", &q.IfRevision); err != nil {
 			return err
 		}
 	}
-	op, err := q.op(name, s, time.Now())
+	op, err := s.scheduleOp(&q, name, time.Now())
 	if err != nil {
 		return err
 	}
@@ -251,11 +165,11 @@ func (s *server) deleteSchedule(x *call) error {
 	if err != nil {
 		return err
 	}
-	var given opt[int64]
+	var given wire.Opt[int64]
 	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
 		return err
 	}
-	revision, err := scheduleRevision(given)
+	revision, err := wire.ScheduleRevision(given)
 	if err != nil {
 		return err
 	}
@@ -303,18 +217,14 @@ func (s *server) schedules(x *call) error {
 	return nil
 }
 
-type runRequest struct {
-	Key opt[string] `json:"key"`
-}
-
 // runSchedule handles POST /v1/schedules/{name}/run.
 func (s *server) runSchedule(x *call) error {
-	var q runRequest
+	var q wire.RunRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	if q.Key.set {
-		if err := job.CheckRunKey("key", q.Key.v); err != nil {
+	if q.Key.Set {
+		if err := job.CheckRunKey("key", q.Key.V); err != nil {
 			return err
 		}
 	}
@@ -328,6 +238,6 @@ func (s *server) runSchedule(x *call) error {
 	}
 	run := &jobpb.ScheduledRun{OffsetS: t.OffsetOf(time.Now().UnixMilli())}
 	return s.apply(x, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{
-		Name: info.Name, Now: true, Key: q.Key.v, Runs: []*jobpb.ScheduledRun{run}, Entropy: rand.Uint64(),
+		Name: info.Name, Now: true, Key: q.Key.V, Runs: []*jobpb.ScheduledRun{run}, Entropy: rand.Uint64(),
 	}}}, x.added)
 }

@@ -2,55 +2,12 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"reflect"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// patchField is a field of a request that changes settings: a missing field keeps the
-// setting, null removes it.
-type patchField[T any] struct {
-	given bool
-	opt[T]
-}
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (m *patchField[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	m.given = true
-	if dec.PeekKind() == 'n' {
-		return dec.SkipValue()
-	}
-	m.set = true
-	return json.UnmarshalDecode(dec, &m.v)
-}
-
-// settingsType is the request that changes settings: a struct with a field for each row
-// of the table, so that the decoder treats it like any other request.
-var settingsType = func() reflect.Type {
-	types := map[job.SettingType]reflect.Type{
-		job.SettingDuration: reflect.TypeFor[patchField[float64]](),
-		job.SettingCount:    reflect.TypeFor[patchField[int64]](),
-		job.SettingRate:     reflect.TypeFor[patchField[float64]](),
-		job.SettingChoice:   reflect.TypeFor[patchField[string]](),
-		job.SettingSwitch:   reflect.TypeFor[patchField[bool]](),
-		job.SettingText:     reflect.TypeFor[patchField[string]](),
-		job.SettingNames:    reflect.TypeFor[patchField[list[string, indexLimit]]](),
-		job.SettingBackoff:  reflect.TypeFor[patchField[backoff]](),
-		job.SettingPush:     reflect.TypeFor[patchField[pushRequest]](),
-	}
-	var fields []reflect.StructField
-	for i, s := range job.Settings {
-		tag := reflect.StructTag(fmt.Sprintf(`json:"%s"`, s.Name))
-		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Setting%d", i), Type: types[s.Type], Tag: tag})
-	}
-	return reflect.StructOf(fields)
-}()
 
 // settingsRequest is a decoded settingsType.
 type settingsRequest struct{ decoded reflect.Value }
@@ -60,29 +17,29 @@ func (s *server) applySettings(q settingsRequest, to *jobpb.TopicSettings) error
 	for i, setting := range job.Settings {
 		var err error
 		switch m := q.decoded.Field(i).Addr().Interface().(type) {
-		case *patchField[float64]:
-			err = m.apply(setting, to, numberOf(setting))
-		case *patchField[int64]:
-			err = m.apply(setting, to, func(n int64) (int64, error) { return n, nil })
-		case *patchField[string]:
+		case *wire.PatchField[float64]:
+			err = m.Apply(setting, to, numberOf(setting))
+		case *wire.PatchField[int64]:
+			err = m.Apply(setting, to, func(n int64) (int64, error) { return n, nil })
+		case *wire.PatchField[string]:
 			if setting.Type == job.SettingChoice {
-				err = m.apply(setting, to, setting.Choice)
-			} else if m.given {
-				setting.SetText(to, m.v)
+				err = m.Apply(setting, to, setting.Choice)
+			} else if m.Given {
+				setting.SetText(to, m.V)
 			}
-		case *patchField[list[string, indexLimit]]:
-			if m.given {
-				setting.SetNames(to, m.v.v)
+		case *wire.PatchField[wire.List[string, wire.IndexLimit]]:
+			if m.Given {
+				setting.SetNames(to, m.V.V)
 			}
-		case *patchField[bool]:
-			if m.given {
-				setting.SetSwitch(to, m.v)
+		case *wire.PatchField[bool]:
+			if m.Given {
+				setting.SetSwitch(to, m.V)
 			}
-		case *patchField[backoff]:
-			if m.given {
-				to.Backoff, err = m.v.proto()
+		case *wire.PatchField[wire.BackoffRequest]:
+			if m.Given {
+				to.Backoff, err = m.V.Proto()
 			}
-		case *patchField[pushRequest]:
+		case *wire.PatchField[wire.PushRequest]:
 			err = s.applyPush(*m, to)
 		}
 		if err != nil {
@@ -99,24 +56,9 @@ func numberOf(s *job.Setting) func(float64) (int64, error) {
 		return s.Millis
 	}
 	return func(rate float64) (int64, error) {
-		n, err := thousandths(rate)
+		n, err := wire.Thousandths(rate)
 		return int64(n), err
 	}
-}
-
-// apply changes one setting as its field says.
-func (m *patchField[T]) apply(s *job.Setting, to *jobpb.TopicSettings, number func(T) (int64, error)) error {
-	if m.given {
-		s.Clear(to)
-	}
-	if m.set {
-		n, err := number(m.v)
-		if err == nil {
-			err = s.SetNumber(to, n)
-		}
-		return err
-	}
-	return nil
 }
 
 // settings adds the fields of a topic's settings.
@@ -170,7 +112,7 @@ func (s *server) getSettings(x *call) error {
 
 // putSettings handles PUT: it unsets settings that the request does not name.
 func (s *server) putSettings(x *call) error {
-	q := settingsRequest{reflect.New(settingsType).Elem()}
+	q := settingsRequest{reflect.New(wire.SettingsType).Elem()}
 	topic, revision, err := x.readSettings(&q)
 	if err != nil {
 		return err
@@ -187,7 +129,7 @@ const patchTries = 16
 
 // patchSettings handles PATCH: it keeps settings that the request does not name.
 func (s *server) patchSettings(x *call) error {
-	q := settingsRequest{reflect.New(settingsType).Elem()}
+	q := settingsRequest{reflect.New(wire.SettingsType).Elem()}
 	topic, revision, err := x.readSettings(&q)
 	if err != nil {
 		return err
@@ -237,15 +179,15 @@ func (x *call) readSettings(q *settingsRequest) (topic string, revision *uint64,
 	if topic, err = x.pathTopic(); err != nil {
 		return "", nil, err
 	}
-	var given opt[int64]
+	var given wire.Opt[int64]
 	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
 		return "", nil, err
 	}
-	if given.v < 0 {
-		return "", nil, job.Invalid("if_revision", "is %d; it must be 0, for no settings, or more", given.v)
+	if given.V < 0 {
+		return "", nil, job.Invalid("if_revision", "is %d; it must be 0, for no settings, or more", given.V)
 	}
-	if given.set {
-		revision = new(uint64(given.v))
+	if given.Set {
+		revision = new(uint64(given.V))
 	}
 	if q != nil {
 		err = x.decode(maxSmallRequest, q.decoded.Addr().Interface())
@@ -271,17 +213,4 @@ func (s *server) topicSettings(x *call) error {
 		x.json.text("topic", t.Name)
 		x.json.settings(t.Settings)
 	})
-}
-
-// thousandths converts a rate of a topic or a kick, in jobs per second, exactly.
-func thousandths(rate float64) (uint64, error) {
-	// The negated form also refuses NaN.
-	if !(rate >= 0.001 && rate <= job.MaxRateMilli/1000) {
-		return 0, job.Invalid("rate", "is %g jobs a second; it must be between 0.001 and %d", rate, job.MaxRateMilli/1000)
-	}
-	milli := math.Round(rate * 1000)
-	if milli/1000 != rate {
-		return 0, job.Invalid("rate", "is %g jobs a second; it can have at most three decimals", rate)
-	}
-	return uint64(milli), nil
 }

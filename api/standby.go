@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -59,20 +60,16 @@ func (w *writer) standby(st *job.Standby) {
 	w.booleanIfTrue("reseed", st.Reseed)
 }
 
-type promoteRequest struct {
-	Force opt[bool] `json:"force"`
-}
-
 // promoteStandby handles POST /v1/cluster/standby/promote. Its reply is what was known just
 // before.
 func (s *server) promoteStandby(x *call) error {
-	var q promoteRequest
+	var q wire.PromoteRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
-	st, err := s.Operator.PromoteStandby(ctx, q.Force.v)
+	st, err := s.Operator.PromoteStandby(ctx, q.Force.V)
 	return x.replyStandby(&st, err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -24,16 +25,6 @@ type streamOptions struct {
 	format    streamFormat
 }
 
-type streamRequest struct {
-	Topics    list[string, topicsLimit] `json:"topics"`
-	Credit    opt[int64]                `json:"credit"`
-	Max       opt[int64]                `json:"max"`
-	TTR       opt[float64]              `json:"ttr"`
-	Heartbeat opt[float64]              `json:"heartbeat"`
-	OnClose   opt[string]               `json:"on_close"`
-	Consumer  opt[string]               `json:"consumer"`
-}
-
 var streamQuery = []string{"topics", "credit", "max", "ttr", "heartbeat", "on_close", "consumer"}
 
 const (
@@ -43,7 +34,7 @@ const (
 )
 
 func streamOptionsOf(x *call) (streamOptions, error) {
-	var q streamRequest
+	var q wire.StreamRequest
 	var err error
 	if x.r.Method == http.MethodPost {
 		err = x.decode(maxSmallRequest, &q)
@@ -51,19 +42,19 @@ func streamOptionsOf(x *call) (streamOptions, error) {
 			err = job.Errorf(job.CodeInvalid, "a stream is asked for in the query string of a GET or in the JSON of a POST, not in both")
 		}
 	} else {
-		err = q.fromQuery(x)
+		err = x.streamQuery(&q)
 	}
 	if err != nil {
 		return streamOptions{}, err
 	}
-	o, err := q.check()
+	o, err := checkStream(&q)
 	o.format = formatOf(x.r.Header.Values("Accept"))
 	return o, err
 }
 
 // fromQuery parses the query string of a GET. Unlike other GETs it changes the queue, so a
 // page of another origin must not be able to make a browser send it.
-func (q *streamRequest) fromQuery(x *call) error {
+func (x *call) streamQuery(q *wire.StreamRequest) error {
 	if x.r.Method != http.MethodGet {
 		return job.Errorf(codeMethod, "a stream is a GET or a POST, not a %s", x.r.Method)
 	}
@@ -72,7 +63,7 @@ func (q *streamRequest) fromQuery(x *call) error {
 	}
 	values := x.r.URL.Query()
 	if values.Has("topics") {
-		q.Topics = list[string, topicsLimit]{true, strings.SplitN(values.Get("topics"), ",", job.MaxReserveTopics+1)}
+		q.Topics = wire.List[string, wire.TopicsLimit]{Set: true, V: strings.SplitN(values.Get("topics"), ",", job.MaxReserveTopics+1)}
 	}
 	q.Consumer, q.OnClose = textIn(values, "consumer"), textIn(values, "on_close")
 	return errors.Join(
@@ -80,38 +71,38 @@ func (q *streamRequest) fromQuery(x *call) error {
 		secondsIn(values, "ttr", &q.TTR), secondsIn(values, "heartbeat", &q.Heartbeat))
 }
 
-func (q *streamRequest) check() (o streamOptions, err error) {
-	credit, err := within("credit", q.Credit.or(1), job.MaxReserve)
+func checkStream(q *wire.StreamRequest) (o streamOptions, err error) {
+	credit, err := wire.Within("credit", q.Credit.Or(1), job.MaxReserve)
 	if err != nil {
 		return o, err
 	}
-	o.topics, o.consumer = q.Topics.v, q.Consumer.v
-	if err := checkReserve(&jobpb.Reserve{Topics: o.topics, Max: credit, Consumer: o.consumer}); err != nil {
+	o.topics, o.consumer = q.Topics.V, q.Consumer.V
+	if err := wire.CheckReserve(&jobpb.Reserve{Topics: o.topics, Max: credit, Consumer: o.consumer}); err != nil {
 		return o, err
 	}
-	o.credit, o.max = int64(credit), q.Max.or(math.MaxInt64)
+	o.credit, o.max = int64(credit), q.Max.Or(math.MaxInt64)
 	if o.max < 1 {
 		return o, job.Invalid("max", "is %d; it must be at least 1", o.max)
 	}
-	if q.TTR.set {
-		if o.ttrMS, err = job.TTRMillis("ttr", q.TTR.v); err != nil {
+	if q.TTR.Set {
+		if o.ttrMS, err = job.TTRMillis("ttr", q.TTR.V); err != nil {
 			return o, err
 		}
 	}
-	beat, err := job.Millis("heartbeat", q.Heartbeat.or(defaultHeartbeat), maxHeartbeat)
+	beat, err := job.Millis("heartbeat", q.Heartbeat.Or(defaultHeartbeat), maxHeartbeat)
 	if err != nil {
 		return o, err
 	}
 	o.heartbeat = time.Duration(beat) * time.Millisecond
 	if o.heartbeat < minHeartbeat {
-		return o, job.Invalid("heartbeat", "is %v s; it must be at least %v s", q.Heartbeat.v, minHeartbeat.Seconds())
+		return o, job.Invalid("heartbeat", "is %v s; it must be at least %v s", q.Heartbeat.V, minHeartbeat.Seconds())
 	}
-	switch q.OnClose.or("keep") {
+	switch q.OnClose.Or("keep") {
 	case "keep":
 	case "release":
 		o.release = true
 	default:
-		return o, job.Invalid("on_close", "is %.40q; it takes keep or release", q.OnClose.v)
+		return o, job.Invalid("on_close", "is %.40q; it takes keep or release", q.OnClose.V)
 	}
 	return o, nil
 }

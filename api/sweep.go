@@ -2,9 +2,9 @@ package api
 
 import (
 	"context"
-	"math"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -12,37 +12,6 @@ import (
 // sweepStep is how many jobs one command of a sweep examines and changes at most, so that
 // it does not delay other commands for long.
 const sweepStep = 1000
-
-// sweepRequest selects the jobs of a topic for a sweep.
-type sweepRequest struct {
-	Max    opt[int64]         `json:"max"`
-	All    opt[bool]          `json:"all"`
-	Filter opt[filterRequest] `json:"filter"`
-}
-
-// check returns how many jobs at most, and the filter; nil means any job.
-func (q *sweepRequest) check() (most uint64, filter *jobpb.Filter, err error) {
-	if most, err = q.most(); err == nil && q.Filter.set {
-		if filter, err = q.Filter.v.proto(time.Now()); err != nil {
-			err = job.Under("filter", err)
-		}
-	}
-	return most, filter, err
-}
-
-// most returns the limit on jobs; for all of them, a number that is never reached.
-func (q *sweepRequest) most() (uint64, error) {
-	switch {
-	case q.Max.set && q.All.v:
-		return 0, job.Invalid("max", "and all are both given; give one")
-	case q.All.v:
-		return math.MaxUint64, nil
-	case !q.Max.set:
-		return 0, job.Invalid("max", "is missing; it takes 1 to %d; or give all", job.MaxKick)
-	}
-	n, err := within("max", q.Max.v, job.MaxKick)
-	return uint64(n), err
-}
 
 // repeat applies the commands that step returns, one after the other. It ends when a
 // command was the last or most jobs are done. It also ends, and reports that there is
@@ -98,62 +67,30 @@ func (x *call) swept(word string, done uint64, more bool) {
 	x.json.endObject()
 }
 
-// kickOptions are what a kick has besides the choice of its jobs.
-type kickOptions struct {
-	Rate    opt[float64] `json:"rate"`
-	ToTopic opt[string]  `json:"to_topic"`
-}
-
-// check returns the rate in thousandths of a job a second; 0: all at once.
-func (o *kickOptions) check() (rate uint32, err error) {
-	if o.Rate.set {
-		milli, err := thousandths(o.Rate.v)
-		if err != nil {
-			return 0, err
-		}
-		rate = uint32(milli)
-	}
-	if o.ToTopic.set {
-		err = job.CheckTopic("to_topic", o.ToTopic.v)
-	}
-	return rate, err
-}
-
-type kickTopicRequest struct {
-	sweepRequest
-	kickOptions
-}
-
 // kickTopic handles POST /v1/topics/{topic}/kick.
 func (s *server) kickTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
 	}
-	var q kickTopicRequest
+	var q wire.KickTopicRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	most, filter, err := q.sweepRequest.check()
+	most, filter, err := q.Sweep.Check()
 	if err != nil {
 		return err
 	}
-	rate, err := q.kickOptions.check()
+	rate, err := q.KickOptions.Check()
 	if err != nil {
 		return err
 	}
 	return s.sweep(x, "kicked", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
-			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: rate, ToTopic: q.ToTopic.v,
+			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: rate, ToTopic: q.ToTopic.V,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
-}
-
-type releaseTopicRequest struct {
-	sweepRequest
-	Consumer opt[string] `json:"consumer"`
-	Reason   opt[string] `json:"reason"`
 }
 
 // releaseTopic handles POST /v1/topics/{topic}/release.
@@ -162,26 +99,20 @@ func (s *server) releaseTopic(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q releaseTopicRequest
+	var q wire.ReleaseTopicRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	most, filter, err := q.check()
+	most, filter, err := q.Check()
 	if err != nil {
 		return err
 	}
 	return s.sweep(x, "released", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_ReleaseTopic{ReleaseTopic: &jobpb.ReleaseTopic{
-			Topic: topic, Consumer: q.Consumer.v, Reason: q.Reason.v, Max: uint32(min(left, sweepStep)),
+			Topic: topic, Consumer: q.Consumer.V, Reason: q.Reason.V, Max: uint32(min(left, sweepStep)),
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
-}
-
-type purgeRequest struct {
-	sweepRequest
-	State     opt[string] `json:"state"`
-	DropEmpty opt[bool]   `json:"drop_empty"`
 }
 
 // purge handles POST /v1/topics/{topic}/purge.
@@ -190,21 +121,21 @@ func (s *server) purge(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q purgeRequest
+	var q wire.PurgeRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	state := statesByName[q.State.v]
+	state := wire.StatesByName[q.State.V]
 	if state == jobpb.State_STATE_NONE || state == jobpb.State_STATE_RESERVED || state > jobpb.State_STATE_DEAD {
-		return job.Invalid("state", "is %.40q; it takes dead, delayed or ready", q.State.v)
+		return job.Invalid("state", "is %.40q; it takes dead, delayed or ready", q.State.V)
 	}
-	most, filter, err := q.check()
+	most, filter, err := q.Check()
 	if err != nil {
 		return err
 	}
 	return s.sweep(x, "deleted", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
-			Topic: topic, State: state, Max: uint32(min(left, sweepStep)), DropEmpty: q.DropEmpty.v,
+			Topic: topic, State: state, Max: uint32(min(left, sweepStep)), DropEmpty: q.DropEmpty.V,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})

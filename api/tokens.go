@@ -6,65 +6,11 @@ import (
 	"net/http"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// ruleRequest is a rule of a token or of everybody.
-type ruleRequest struct {
-	Topics list[string, patternsLimit] `json:"topics"`
-	Verbs  list[string, verbsLimit]    `json:"verbs"`
-}
-
-// tokenRequest is what a token may do.
-type tokenRequest struct {
-	Description opt[string]                   `json:"description"`
-	Rules       list[ruleRequest, rulesLimit] `json:"rules"`
-	IDPrefix    opt[string]                   `json:"id_prefix"`
-	ExpiresAt   timestamp                     `json:"expires_at"`
-	Limits      opt[limitsRequest]            `json:"limits"`
-}
-
-type (
-	rulesLimit    struct{}
-	patternsLimit struct{}
-	verbsLimit    struct{}
-)
-
-func (rulesLimit) most() int    { return job.MaxTokenRules }
-func (patternsLimit) most() int { return job.MaxTokenRuleBytes }
-func (verbsLimit) most() int    { return len(auth.VerbNames()) }
-
-// rulesOf returns the rules that a request has in a field.
-func rulesOf(field string, q []ruleRequest) (rules []*jobpb.Rule, err error) {
-	for i := range q {
-		r, err := auth.ParseRule(q[i].Topics.v, q[i].Verbs.v)
-		if err != nil {
-			return nil, job.InItem(field, i, err)
-		}
-		rules = append(rules, r)
-	}
-	return rules, nil
-}
-
-// token returns the token that is asked for, without its hash.
-func (q *tokenRequest) token(id string, now time.Time) (*jobpb.Token, error) {
-	t := &jobpb.Token{Id: id, Description: q.Description.v, IdPrefix: q.IDPrefix.v}
-	var err error
-	if t.Rules, err = rulesOf("rules", q.Rules.v); err != nil {
-		return nil, err
-	}
-	if t.Limits, err = q.Limits.v.limits(); err != nil {
-		return nil, err
-	}
-	if q.ExpiresAt.set {
-		if t.ExpiresMs, err = q.ExpiresAt.millis("expires_at", now); err != nil {
-			return nil, err
-		}
-	}
-	return t, job.CheckToken(t)
-}
 
 // pathToken returns the id of the token in the path.
 func (x *call) pathToken() (string, error) {
@@ -77,14 +23,14 @@ func (x *call) pathToken() (string, error) {
 
 // queryRevision returns if_revision of the query; nil: there is none.
 func (x *call) queryRevision() (*uint64, error) {
-	var given opt[int64]
-	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil || !given.set {
+	var given wire.Opt[int64]
+	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil || !given.Set {
 		return nil, err
 	}
-	if given.v < 0 {
-		return nil, job.Invalid("if_revision", "is %d; it must be 0, for none, or more", given.v)
+	if given.V < 0 {
+		return nil, job.Invalid("if_revision", "is %d; it must be 0, for none, or more", given.V)
 	}
-	return new(uint64(given.v)), nil
+	return new(uint64(given.V)), nil
 }
 
 // findToken reads a token; not_found if there is none.
@@ -143,12 +89,12 @@ func (s *server) putToken(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q tokenRequest
+	var q wire.TokenRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
 	put := &jobpb.PutToken{}
-	if put.Token, err = q.token(id, time.Now()); err != nil {
+	if put.Token, err = q.Token(id, time.Now()); err != nil {
 		return err
 	}
 	if put.IfRevision, err = x.queryRevision(); err != nil {
@@ -197,10 +143,6 @@ func (s *server) applyToken(x *call, put *jobpb.PutToken, secret auth.Secret) er
 	return nil
 }
 
-type rotateRequest struct {
-	Overlap opt[float64] `json:"overlap"`
-}
-
 // defaultOverlap is for how long both texts of a token are accepted, in seconds.
 const defaultOverlap = 3600
 
@@ -210,11 +152,11 @@ func (s *server) rotateToken(x *call) error {
 	if err != nil {
 		return err
 	}
-	var q rotateRequest
+	var q wire.RotateRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	overlap, err := job.Millis("overlap", q.Overlap.or(defaultOverlap), job.MaxTokenOverlap)
+	overlap, err := job.Millis("overlap", q.Overlap.Or(defaultOverlap), job.MaxTokenOverlap)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"tarry/api/wire"
 	"tarry/job"
 )
 
@@ -35,30 +36,30 @@ func traceOf(r *http.Request) trace {
 }
 
 // addTo adds the context to the headers of a job, unless they have one or are full.
-func (t trace) addTo(h *headers) {
-	if t.parent == "" || h.v[job.HeaderTraceParent] != "" {
+func (t trace) addTo(h *wire.Headers) {
+	if t.parent == "" || h.V[job.HeaderTraceParent] != "" {
 		return
 	}
 	size := len(job.HeaderTraceParent) + len(t.parent) + len(job.HeaderTraceState) + len(t.state)
-	for name, value := range h.v {
+	for name, value := range h.V {
 		size += len(name) + len(value)
 	}
-	if len(h.v)+2 > job.MaxHeaders || size > job.MaxHeaderBytes {
+	if len(h.V)+2 > job.MaxHeaders || size > job.MaxHeaderBytes {
 		return
 	}
-	if h.v == nil {
-		h.v = make(map[string]string, 2)
+	if h.V == nil {
+		h.V = make(map[string]string, 2)
 	}
-	h.set = true
-	h.v[job.HeaderTraceParent] = t.parent
-	delete(h.v, job.HeaderTraceState)
+	h.Set = true
+	h.V[job.HeaderTraceParent] = t.parent
+	delete(h.V, job.HeaderTraceState)
 	if t.state != "" {
-		h.v[job.HeaderTraceState] = t.state
+		h.V[job.HeaderTraceState] = t.state
 	}
 }
 
 // trace adds the context of the request to the jobs that it adds.
-func (x *call) trace(jobs []addRequest) {
+func (x *call) trace(jobs []wire.AddRequest) {
 	t := traceOf(x.r)
 	for i := range jobs {
 		t.addTo(&jobs[i].Headers)

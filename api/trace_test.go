@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/api/wire"
 )
 
 const (
@@ -122,7 +124,7 @@ func TestARepeatedAddMayHaveAnotherTrace(t *testing.T) {
 func TestARequestWithoutATraceAllocatesNothingForIt(t *testing.T) {
 	q := httptest.NewRequest("POST", "/v1/jobs", nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		var h headers
+		var h wire.Headers
 		traceOf(q).addTo(&h)
 	}))
 }

@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"schedule":   {"job"},
 	"rates":      {"job"},
 	"api":        {"job", "auth", "invitation", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep"},
+	"api/wire":   {"job", "auth", "api/access"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},

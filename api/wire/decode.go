@@ -1,4 +1,6 @@
-package api
+// Package wire has the JSON of the HTTP API: the types of requests, how they are decoded, and what
+// can be checked of a request by itself.
+package wire
 
 import (
 	"errors"
@@ -14,79 +16,27 @@ import (
 	"tarry/job"
 )
 
-// opt is an optional field. null counts as missing.
-type opt[T any] struct {
-	set bool
-	v   T
+// Opt is an optional field. null counts as missing.
+type Opt[T any] struct {
+	Set bool
+	V   T
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (o *opt[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func (o *Opt[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() == 'n' {
 		return dec.SkipValue()
 	}
-	o.set = true
-	return json.UnmarshalDecode(dec, &o.v)
+	o.Set = true
+	return json.UnmarshalDecode(dec, &o.V)
 }
 
-// or returns the value, or the given default for a missing one.
-func (o opt[T]) or(missing T) T {
-	if o.set {
-		return o.v
+// Or returns the value, or the given default for a missing one.
+func (o Opt[T]) Or(missing T) T {
+	if o.Set {
+		return o.V
 	}
 	return missing
-}
-
-// decode reads a request of at most limit bytes into v, a pointer to a struct. It rejects
-// unknown fields, duplicate fields, wrong types and anything after the object, and names
-// the invalid field.
-func (x *call) decode(limit int64, v any, options ...json.Options) error {
-	data, err := x.read(limit)
-	if err != nil {
-		return err
-	}
-	return x.decodeInTurn(data, v, options...)
-}
-
-// decodeOptional is decode, but an empty request body means {}.
-func (x *call) decodeOptional(limit int64, v any) error {
-	if x.r.ContentLength == 0 {
-		return nil
-	}
-	data, err := x.read(limit)
-	if err != nil || len(data) == 0 {
-		return err
-	}
-	return x.decodeInTurn(data, v)
-}
-
-// refuseBody rejects a non-empty request body of a call that takes none, except for these
-// query parameters.
-func (x *call) refuseBody(query []string) error {
-	err := x.decodeOptional(maxSmallRequest, &struct{}{})
-	switch e := asError(err); {
-	case err == nil || e.Code != job.CodeBadJSON && e.Code != job.CodeInvalid:
-		return err
-	case e.Field == "":
-		return job.Errorf(job.CodeInvalid, "the request has a body, but this call takes none; its query parameters: %s", orNone(query))
-	default:
-		return job.Invalid(e.Field, "is not a field of this call, which takes no request body; its query parameters: %s", orNone(query))
-	}
-}
-
-// decodeInTurn waits for its turn when the request is large.
-func (x *call) decodeInTurn(data []byte, v any, options ...json.Options) error {
-	if len(data) > largeRequest {
-		if err := x.s.decoding.Acquire(x.r.Context(), 1); err != nil {
-			return job.NotApplied("the client went away before its request was worked on: %w", err)
-		}
-		defer x.s.decoding.Release(1)
-	}
-	if err := decode(data, v, options...); err != nil {
-		return err
-	}
-	x.decoded = data
-	return nil
 }
 
 // strict is why this is not encoding/json, which accepts duplicate fields, names in the
@@ -95,7 +45,7 @@ func (x *call) decodeInTurn(data []byte, v any, options ...json.Options) error {
 // allocations (BenchmarkDecode).
 var strict = json.RejectUnknownMembers(true)
 
-func decode(data []byte, v any, options ...json.Options) error {
+func Decode(data []byte, v any, options ...json.Options) error {
 	switch firstByte(data) {
 	case '{':
 	case 0:
@@ -111,13 +61,13 @@ func decode(data []byte, v any, options ...json.Options) error {
 	return nil
 }
 
-// uint32Of narrows a number to what an operation can hold.
-func uint32Of(field string, v int64) (uint32, error) {
+// Uint32Of narrows a number to what an operation can hold.
+func Uint32Of(field string, v int64) (uint32, error) {
 	return uint32(v), job.Within(field, v, 0, math.MaxUint32)
 }
 
-// within is uint32Of for a number between 1 and a limit.
-func within(field string, v, limit int64) (uint32, error) {
+// Within is uint32Of for a number between 1 and a limit.
+func Within(field string, v, limit int64) (uint32, error) {
 	return uint32(v), job.Within(field, v, 1, limit)
 }
 
@@ -226,7 +176,7 @@ func wanted(t reflect.Type) string {
 		return "of another type"
 	case reflect.TypeFor[timestampText]():
 		return "an RFC 3339 timestamp or a number of milliseconds since 1970"
-	case reflect.TypeFor[backoffObject]():
+	case reflect.TypeFor[BackoffObject]():
 		return "a number of seconds, a list of them or an object"
 	}
 	switch t.Kind() {
@@ -265,4 +215,88 @@ func given(e *json.SemanticError) string {
 	default:
 		return "what was sent"
 	}
+}
+
+// ItemLimit is the most items that a list may have. It is a part of the list's type, so
+// that none can be decoded without one.
+type ItemLimit interface{ most() int }
+
+type (
+	BatchLimit    struct{}
+	TopicsLimit   struct{}
+	AddressLimit  struct{}
+	StatesLimit   struct{}
+	BackoffsLimit struct{}
+	IndexLimit    struct{}
+)
+
+func (BatchLimit) most() int { return job.MaxBatch }
+
+func (TopicsLimit) most() int { return job.MaxReserveTopics }
+
+func (AddressLimit) most() int { return MaxJoinAddresses }
+
+func (StatesLimit) most() int { return len(StatesByName) }
+
+func (BackoffsLimit) most() int { return job.MaxBackoffDelays }
+
+func (IndexLimit) most() int { return job.MaxIndexHeaders }
+
+// List is an optional list field. null counts as missing. Decoding stops at the item past
+// the limit: three bytes of JSON can become an item of hundreds.
+type List[T any, L ItemLimit] struct {
+	Set bool
+	V   []T
+}
+
+func (l List[T, L]) AtMost() int {
+	var limit L
+	return limit.most()
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (l *List[T, L]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case 'n':
+		return dec.SkipValue()
+	case '[':
+	default:
+		return json.UnmarshalDecode(dec, &l.V) // which says that it is no list
+	}
+	l.Set = true
+	return eachIn(dec, ']', l.AtMost(), func() error {
+		l.V = append(l.V, *new(T))
+		return json.UnmarshalDecode(dec, &l.V[len(l.V)-1])
+	})
+}
+
+// eachIn reads a list or an object to its end and calls read at each item. There may be
+// at most limit items.
+func eachIn(dec *jsontext.Decoder, end jsontext.Kind, limit int, read func() error) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	in := dec.StackPointer()
+	for n := 0; dec.PeekKind() != end; n++ {
+		if n == limit {
+			return &pastLimit{job.CodeInvalid, in, limit, "items"}
+		}
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// pastLimit ends the decoding of a field that has too many items.
+type pastLimit struct {
+	code  job.Code
+	in    jsontext.Pointer
+	limit int
+	unit  string
+}
+
+func (e *pastLimit) Error() string {
+	return fmt.Sprintf("has more than %d %s, which is the limit", e.limit, e.unit)
 }

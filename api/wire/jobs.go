@@ -1,0 +1,404 @@
+package wire
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Batch is a request of many items. A malformed request fails as a whole; an item that
+// breaks a limit fails alone.
+type Batch[T any] struct {
+	Jobs List[T, BatchLimit] `json:"jobs"`
+}
+
+func (b *Batch[T]) Check() error {
+	return CheckItems("jobs", len(b.Jobs.V))
+}
+
+func CheckItems(field string, n int) error {
+	if n == 0 || n > job.MaxBatch {
+		return job.Invalid(field, "has %d items; it takes 1 to %d", n, job.MaxBatch)
+	}
+	return nil
+}
+
+type AddBatch struct {
+	Batch[AddRequest]
+	Atomic Opt[bool] `json:"atomic"`
+}
+
+// UpdateItem is one change in a list.
+type UpdateItem struct {
+	ID Opt[string] `json:"id"`
+	UpdateRequest
+}
+
+// ChangeItem is one change of an existing job. Each verb takes some of the fields. ID
+// is for batches; a single call has the id in its path.
+type ChangeItem struct {
+	ID       Opt[string]  `json:"id"`
+	Token    Opt[string]  `json:"token"`
+	Delay    Opt[float64] `json:"delay"`
+	Priority Opt[int64]   `json:"priority"`
+	TTR      Opt[float64] `json:"ttr"`
+	Reason   Opt[string]  `json:"reason"`
+	To       Opt[string]  `json:"to"`
+	ToTopic  Opt[string]  `json:"to_topic"`
+}
+
+// Given lists the fields that the request has, besides id.
+func (q *ChangeItem) Given() []string {
+	var names []string
+	for _, m := range []struct {
+		name string
+		set  bool
+	}{
+		{"token", q.Token.Set}, {"delay", q.Delay.Set}, {"priority", q.Priority.Set},
+		{"ttr", q.TTR.Set}, {"reason", q.Reason.Set}, {"to", q.To.Set}, {"to_topic", q.ToTopic.Set},
+	} {
+		if m.set {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// Filter selects jobs: those that match all of its fields.
+type Filter struct {
+	IDPrefix Opt[string] `json:"id_prefix"`
+	Reason   Opt[string] `json:"reason"`
+	Exact    Opt[string] `json:"exact_reason"`
+	DueFrom  Timestamp   `json:"due_from"`
+	DueTo    Timestamp   `json:"due_to"`
+	DiedFrom Timestamp   `json:"died_from"`
+	DiedTo   Timestamp   `json:"died_to"`
+	Headers  Headers     `json:"headers"`
+}
+
+// Proto returns the filter, which the caller must check; nil means every job.
+func (q *Filter) Proto(now time.Time) (*jobpb.Filter, error) {
+	f := &jobpb.Filter{IdPrefix: q.IDPrefix.V, Reason: q.Reason.V}
+	if q.Exact.Set {
+		f.ExactReason = &q.Exact.V
+	}
+	for _, one := range []struct {
+		field string
+		in    Timestamp
+		out   *int64
+	}{
+		{"due_from", q.DueFrom, &f.DueFromMs}, {"due_to", q.DueTo, &f.DueToMs},
+		{"died_from", q.DiedFrom, &f.DiedFromMs}, {"died_to", q.DiedTo, &f.DiedToMs},
+	} {
+		if !one.in.Set {
+			continue
+		}
+		var err error
+		if *one.out, err = one.in.Millis(one.field, now); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Headers.V)) {
+		f.Headers = append(f.Headers, &jobpb.Header{Name: name, Value: q.Headers.V[name]})
+	}
+	if f.SizeVT() == 0 {
+		return nil, nil
+	}
+	return f, nil
+}
+
+// GetRequest names the jobs to show.
+type GetRequest struct {
+	IDs List[string, BatchLimit] `json:"ids"`
+}
+
+// ImportItem is a job of an import: an add with its due time, and what the job had elsewhere.
+type ImportItem struct {
+	NewJob
+	State     Opt[string] `json:"state"`
+	CreatedAt Timestamp   `json:"created_at"`
+	DiedAt    Timestamp   `json:"died_at"`
+	Attempts  Opt[int64]  `json:"attempts"`
+	Reserves  Opt[int64]  `json:"reserves"`
+	Timeouts  Opt[int64]  `json:"timeouts"`
+	Releases  Opt[int64]  `json:"releases"`
+	Buries    Opt[int64]  `json:"buries"`
+	Kicks     Opt[int64]  `json:"kicks"`
+	Reason    Opt[string] `json:"reason"`
+	LastError Opt[string] `json:"last_error"`
+}
+
+// SetPast sets what happened to the job before.
+func (q *ImportItem) SetPast(to *jobpb.ImportJob, now time.Time) (err error) {
+	to.CreatedMs = now.UnixMilli()
+	if q.CreatedAt.Set {
+		if to.CreatedMs, err = q.CreatedAt.Millis("created_at", now); err != nil {
+			return err
+		}
+	}
+	if to.Dead {
+		to.DiedMs = now.UnixMilli()
+	}
+	if q.DiedAt.Set {
+		if to.DiedMs, err = q.DiedAt.Millis("died_at", now); err != nil {
+			return err
+		}
+	}
+	for _, n := range []struct {
+		field string
+		given Opt[int64]
+		to    *uint32
+	}{
+		{"attempts", q.Attempts, &to.Attempts}, {"reserves", q.Reserves, &to.Reserves}, {"timeouts", q.Timeouts, &to.Timeouts},
+		{"releases", q.Releases, &to.Releases}, {"buries", q.Buries, &to.Buries}, {"kicks", q.Kicks, &to.Kicks},
+	} {
+		if *n.to, err = Uint32Of(n.field, n.given.V); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddRequest is one job to add, alone or in a batch.
+type AddRequest struct {
+	NewJob
+	IfExists Opt[string] `json:"if_exists"`
+	Condition
+}
+
+// NewJob is a job that a request makes.
+type NewJob struct {
+	Topic       Opt[string]    `json:"topic"`
+	ID          Opt[string]    `json:"id"`
+	Delay       Opt[float64]   `json:"delay"`
+	DueAt       Timestamp      `json:"due_at"`
+	ExpiresAt   Timestamp      `json:"expires_at"`
+	TTR         Opt[float64]   `json:"ttr"`
+	Priority    Opt[int64]     `json:"priority"`
+	MaxAttempts Opt[int64]     `json:"max_attempts"`
+	Body        Body           `json:"body"`
+	BodyBase64  Opt[string]    `json:"body_base64"`
+	Backoff     BackoffRequest `json:"backoff"`
+	Headers     Headers        `json:"headers"`
+	PushURL     Opt[string]    `json:"push_url"`
+}
+
+// SetExpiry reads when the job expires, which must be after it is due.
+func (q *NewJob) SetExpiry(add *jobpb.Add, now time.Time) error {
+	at, err := q.ExpiresAt.Millis("expires_at", now)
+	if err != nil {
+		return err
+	}
+	if add.Options == nil {
+		add.Options = &jobpb.JobOptions{}
+	}
+	add.Options.ExpiresMs = at
+	return nil
+}
+
+// Timestamp is an optional field with a time: RFC 3339 text, or a number of milliseconds
+// since 1970. null counts as missing.
+type Timestamp struct {
+	Set    bool
+	Number bool
+	Text   string // as the client sent it, without the quotes
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (i *Timestamp) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case 'n':
+		return dec.SkipValue()
+	case '0':
+		raw, err := dec.ReadValue()
+		i.Set, i.Number, i.Text = true, true, string(raw)
+		return err
+	}
+	i.Set = true
+	return json.UnmarshalDecode(dec, (*timestampText)(&i.Text))
+}
+
+// timestampText is a type, so that an error of the decoder can name both forms.
+type timestampText string
+
+// LeastNumber is the smallest number of milliseconds that is accepted. As a number of
+// seconds, which other systems use, it would be in the year 5138.
+const LeastNumber = 100_000_000_000
+
+// Millis returns the time in milliseconds since 1970. It rounds up, so that no job is early.
+// A time in the past is allowed and means now.
+func (i Timestamp) Millis(field string, now time.Time) (int64, error) {
+	var ms int64
+	if i.Number {
+		var err error
+		if ms, err = strconv.ParseInt(i.Text, 10, 64); err != nil {
+			return 0, job.Invalid(field, "is %.60s; a number must be a whole one, of milliseconds since 1970", i.Text)
+		}
+		if ms < LeastNumber {
+			return 0, job.Invalid(field, "is %d; a number is of milliseconds since 1970 and at least %d, in 1973: is this one of seconds?", ms, LeastNumber)
+		}
+	} else {
+		t, err := time.Parse(time.RFC3339, i.Text)
+		if err != nil {
+			return 0, job.Invalid(field, "is %.60q; it takes an RFC 3339 timestamp with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", i.Text)
+		}
+		ms = t.UnixMilli()
+		if t.Nanosecond()%int(time.Millisecond) != 0 {
+			ms++
+		}
+	}
+	// 0 would mean that there is no timestamp.
+	return max(ms, 1), job.Newest().CheckDue(field, ms, now.UnixMilli())
+}
+
+func OrNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// UpdateRequest has the changes to a job.
+type UpdateRequest struct {
+	Delay       Opt[float64]   `json:"delay"`
+	DueAt       Timestamp      `json:"due_at"`
+	ExpiresAt   Timestamp      `json:"expires_at"`
+	TTR         Opt[float64]   `json:"ttr"`
+	Priority    Opt[int64]     `json:"priority"`
+	MaxAttempts Opt[int64]     `json:"max_attempts"`
+	Body        Body           `json:"body"`
+	BodyBase64  Opt[string]    `json:"body_base64"`
+	Backoff     BackoffRequest `json:"backoff"`
+	Headers     Headers        `json:"headers"`
+	PushURL     Opt[string]    `json:"push_url"`
+	Condition
+}
+
+func (q *UpdateRequest) SetDue(update *jobpb.Update, now time.Time) error {
+	if q.Delay.Set {
+		update.DelayMs = new(job.MillisOf(q.Delay.V))
+	}
+	if !q.DueAt.Set {
+		return nil
+	}
+	due, err := q.DueAt.Millis("due_at", now)
+	update.DueMs = &due
+	if q.Delay.Set {
+		return nil // the error that both are given is more helpful; CheckOp returns it
+	}
+	return err
+}
+
+// Expiry reads when the job expires; 0: never from now on.
+func (q *UpdateRequest) Expiry(now time.Time) (int64, error) {
+	if !q.ExpiresAt.Number && q.ExpiresAt.Text == "never" {
+		return 0, nil
+	}
+	at, err := q.ExpiresAt.Millis("expires_at", now)
+	if err == nil && at <= now.UnixMilli() {
+		err = job.Invalid("expires_at", "is %s, which has passed; delete the job instead", job.Instant(at))
+	}
+	return at, err
+}
+
+// SetOptions sets the backoff and the headers. An empty list removes the backoff. The
+// headers replace all existing ones.
+func (q *UpdateRequest) SetOptions(update *jobpb.Update) error {
+	if q.Backoff.none() {
+		update.Backoff, q.Backoff.Set = &jobpb.Backoff{}, false
+	}
+	e, err := OptionsOf(&q.Backoff, q.Headers)
+	if err != nil {
+		return err
+	}
+	if q.Backoff.Set {
+		update.Backoff = e.GetBackoff()
+	}
+	if q.Headers.Set {
+		update.Headers = &jobpb.Headers{List: e.GetHeaders()}
+	}
+	return nil
+}
+
+// Condition has the fields that restrict a request to a job in a certain revision or state.
+type Condition struct {
+	IfRevision Opt[int64]                `json:"if_revision"`
+	IfState    List[string, StatesLimit] `json:"if_state"`
+}
+
+func (c *Condition) Proto() (*jobpb.Condition, error) {
+	if !c.IfRevision.Set && !c.IfState.Set {
+		return nil, nil
+	}
+	made := &jobpb.Condition{}
+	if c.IfRevision.Set {
+		revision, err := Uint32Of("if_revision", c.IfRevision.V)
+		if err != nil {
+			return nil, err
+		}
+		if revision == 0 {
+			return nil, job.Invalid("if_revision", "is 0; revisions start with 1")
+		}
+		made.Revision = revision
+	}
+	if c.IfState.Set && len(c.IfState.V) == 0 {
+		return nil, job.Invalid("if_state", "is empty; it takes a list of delayed, ready, reserved, dead, finished and deleted")
+	}
+	for _, name := range c.IfState.V {
+		state, ok := StatesByName[name]
+		if !ok {
+			return nil, job.Invalid("if_state", "has %.40q; it takes delayed, ready, reserved, dead, finished and deleted", name)
+		}
+		if !slices.Contains(made.States, state) {
+			made.States = append(made.States, state)
+		}
+	}
+	return made, nil
+}
+
+// StatesByName has the states of jobs by their names in requests.
+var StatesByName = map[string]jobpb.State{
+	"delayed":  jobpb.State_STATE_DELAYED,
+	"ready":    jobpb.State_STATE_READY,
+	"reserved": jobpb.State_STATE_RESERVED,
+	"dead":     jobpb.State_STATE_DEAD,
+	"finished": jobpb.State_STATE_FINISHED,
+	"deleted":  jobpb.State_STATE_DELETED,
+}
+
+var ifExists = map[string]jobpb.IfExists{
+	"conflict": jobpb.IfExists_IF_EXISTS_CONFLICT,
+	"keep":     jobpb.IfExists_IF_EXISTS_KEEP,
+	"replace":  jobpb.IfExists_IF_EXISTS_REPLACE,
+	"postpone": jobpb.IfExists_IF_EXISTS_POSTPONE,
+
+	"replace_ended": jobpb.IfExists_IF_EXISTS_REPLACE_ENDED,
+}
+
+// SetIfExists sets what an add does if a job with its id exists.
+func (q *AddRequest) SetIfExists(add *jobpb.Add) error {
+	what, ok := ifExists[q.IfExists.Or("conflict")]
+	if !ok {
+		return job.Invalid("if_exists", "is %.40q; it takes conflict, keep, replace, replace_ended and postpone", q.IfExists.V)
+	}
+	if q.IfExists.Set && add.Id == "" {
+		return job.Invalid("if_exists", "is given without an id")
+	}
+	c, err := q.Condition.Proto()
+	if err != nil {
+		return err
+	}
+	if c != nil && what != jobpb.IfExists_IF_EXISTS_REPLACE && what != jobpb.IfExists_IF_EXISTS_POSTPONE {
+		return job.Invalid("if_revision", "and if_state need if_exists to be replace or postpone")
+	}
+	add.IfExists, add.Condition = what, c
+	return nil
+}
