@@ -11,7 +11,7 @@ COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-# The three modules of go.work; ./... is the product alone. bench/peers is none of them (docs/architecture.md).
+# The three modules of go.work; ./... is the product alone. bench/peers is none of them (docs/dependencies.md).
 ALL = ./... ./chaos/... ./integration/...
 
 # Packages that goroutines share. The rest has nothing to race, or is the fault harness.

@@ -218,6 +218,29 @@ func TestImportsGoDownwards(t *testing.T) {
 	}
 }
 
+// The page is the map of the packages, so it has all of them, and no others.
+func TestTheArchitectureListsEachPackage(t *testing.T) {
+	_, tree, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n\n```\n")
+	tree, _, found := strings.Cut(tree, "\n```\n")
+	require.True(t, found)
+	var above []string
+	listed := map[string]bool{}
+	for line := range strings.Lines(tree) {
+		name := strings.TrimLeft(line, " ")
+		depth := (len(line) - len(name)) / 2
+		name, _, _ = strings.Cut(name, "/ ")
+		above = append(above[:depth:depth], name)
+		dir := path.Join(above...)
+		listed[dir] = true
+		require.DirExists(t, filepath.FromSlash(dir))
+	}
+	for _, s := range sources(t) {
+		if !under(s.dir, "examples") && !under(s.dir, "client/examples") {
+			require.True(t, listed[s.dir], "%s is not in the list", s.dir)
+		}
+	}
+}
+
 func TestImportRulesCanFail(t *testing.T) {
 	for _, c := range []struct {
 		dir, imported string

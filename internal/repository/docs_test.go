@@ -78,8 +78,8 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 	require.Greater(t, named, 100)
 }
 
-func TestTheArchitectureSaysWhyEachDependencyIsThere(t *testing.T) {
-	text := read(t, "docs/architecture.md")
+func TestTheDocsSayWhyEachDependencyIsThere(t *testing.T) {
+	text := read(t, "docs/dependencies.md")
 	for _, module := range []string{"go.mod", "chaos/go.mod", "integration/go.mod", "integration/s3server/go.mod", "bench/peers/go.mod", "deploy/release/go.mod"} {
 		required := regexp.MustCompile(`(?m)^(?:\t|require )(\S+) v\S+( // indirect)?`).FindAllStringSubmatch(read(t, module), -1)
 		require.NotEmpty(t, required)
@@ -135,6 +135,32 @@ func deadLink(page, link string) error {
 		}
 	}
 	return fmt.Errorf("%s has no heading #%s", target, part)
+}
+
+// A file that was moved is named by its new path.
+func TestDocsNameFilesThatExist(t *testing.T) {
+	stay(t)
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			folders = append(folders, e.Name())
+		}
+	}
+	file, named := regexp.MustCompile("`((?:"+strings.Join(folders, "|")+")/[a-z0-9_./-]+)`"), 0
+	for _, page := range pages(t) {
+		if page == "CHANGELOG.md" {
+			continue // it tells of files as they were
+		}
+		for _, m := range file.FindAllStringSubmatch(read(t, page), -1) {
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s names %s: %v", page, m[1], err)
+			}
+			named++
+		}
+	}
+	require.Greater(t, named, 200)
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {
