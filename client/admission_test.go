@@ -20,7 +20,7 @@ func TestInvitations(t *testing.T) {
 	mode, err = c.Cluster().Admission(ctx)
 	require.NoError(t, err)
 	require.Equal(t, client.AdmissionInvited, mode)
-	require.Equal(t, "invalid_argument", client.CodeOf(c.Cluster().SetAdmission(ctx, "closed")))
+	require.ErrorIs(t, c.Cluster().SetAdmission(ctx, "closed"), client.CodeInvalidArgument)
 
 	list, err := c.Cluster().Invitations(ctx)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestInvitations(t *testing.T) {
 	require.Empty(t, list[0].UsedBy)
 
 	require.NoError(t, c.Cluster().Uninvite(ctx, made.ID))
-	require.Equal(t, client.CodeNotFound, client.CodeOf(c.Cluster().Uninvite(ctx, made.ID)))
+	require.ErrorIs(t, c.Cluster().Uninvite(ctx, made.ID), client.CodeNotFound)
 	_, err = c.Cluster().Invite(ctx, "", 0)
 	require.NoError(t, err)
 	list, err = c.Cluster().Invitations(ctx)

@@ -118,7 +118,7 @@ func find[T any](ctx context.Context, c *Client, q request) (*T, error) {
 // outcome, that is success.
 func (c *Client) end(ctx context.Context, method, path string, in, out any) error {
 	earlier, err := c.call(ctx, request{method: method, path: path, in: in, repeat: true}, out)
-	if earlier && CodeOf(err) == CodeNotFound {
+	if earlier && errors.Is(err, CodeNotFound) {
 		return nil
 	}
 	return err
@@ -348,7 +348,7 @@ func cause(err error) error {
 // answerError reads the response of a failed call.
 func answerError(answer *http.Response, data []byte) *Error {
 	var a struct {
-		Code    string `json:"code"`
+		Code    Code   `json:"code"`
 		Error   string `json:"error"`
 		Field   string `json:"field"`
 		Outcome string `json:"outcome"`

@@ -72,16 +72,16 @@ func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 	u := client.Update{Delay: new(time.Duration), Body: new(client.JSON([]byte(`{"n":1}`))), Condition: client.Condition{IfRevision: added.Revision}}
 	changed, err := c.Update(ctx, "a", u)
 	require.NoError(t, err)
-	require.Equal(t, "ready", changed.State)
+	require.Equal(t, client.StateReady, changed.State)
 	_, err = c.Update(ctx, "a", u)
-	require.Equal(t, client.CodeConditionFailed, client.CodeOf(err))
-	require.Equal(t, client.CodeConditionFailed, client.CodeOf(c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []string{"dead"}})))
+	require.ErrorIs(t, err, client.CodeConditionFailed)
+	require.ErrorIs(t, c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []client.State{client.StateDead}}), client.CodeConditionFailed)
 	j, err := c.Get(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, []any{`{"n":1}`, changed.Revision}, []any{string(j.Value), j.Revision})
 	again := mustAdd(t, c, client.NewJob{ID: "a", Topic: "t", Body: client.Text("y"), IfExists: client.Replace, Condition: client.Condition{IfRevision: j.Revision}})
 	require.True(t, again.Replaced)
-	require.NoError(t, c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []string{"ready"}}))
+	require.NoError(t, c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []client.State{client.StateReady}}))
 }
 
 func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 	require.Equal(t, map[string]string{"tenant": "7"}, jobs[0].Headers)
 	released, err := c.Release(ctx, jobs[0].Ref(), client.ReleaseOptions{Reason: "no route"})
 	require.NoError(t, err)
-	require.Equal(t, "delayed", released.State)
+	require.Equal(t, client.StateDelayed, released.State)
 	j, err := c.Get(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, client.Backoff{Base: client.Duration{Duration: time.Minute}, Factor: 2, Max: client.Duration{Duration: time.Hour}, Jitter: 0.5}, *j.Backoff)
@@ -106,7 +106,7 @@ func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 	jobs = mustReserve(t, c, "t")
 	released, err = c.Release(ctx, jobs[0].Ref(), client.ReleaseOptions{AtOnce: true})
 	require.NoError(t, err)
-	require.Equal(t, "ready", released.State)
+	require.Equal(t, client.StateReady, released.State)
 }
 
 func TestAFinishAndItsAddsAreOneStep(t *testing.T) {
@@ -115,17 +115,17 @@ func TestAFinishAndItsAddsAreOneStep(t *testing.T) {
 	_, err := c.AddAll(ctx, []client.NewJob{{ID: "a", Topic: "t", Body: client.Text("1")}, {ID: "b", Topic: "t", Body: client.Text("2"), Delay: time.Hour}})
 	require.NoError(t, err)
 	_, err = c.AddAll(ctx, []client.NewJob{{ID: "c", Topic: "t", Body: client.Text("3")}, {ID: "b", Topic: "t", Body: client.Text("other")}})
-	require.Equal(t, client.CodeIDConflict, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeIDConflict)
 	_, err = c.Get(ctx, "c")
-	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "all or nothing")
+	require.ErrorIs(t, err, client.CodeNotFound, "all or nothing")
 
 	jobs := mustReserve(t, c, "t")
 	next := []client.NewJob{{ID: "a", Topic: "t", Body: client.Text("again"), Delay: time.Hour}}
 	added, err := c.FinishThen(ctx, jobs[0].Ref(), next)
 	require.NoError(t, err)
-	require.Equal(t, "delayed", added[0].State)
+	require.Equal(t, client.StateDelayed, added[0].State)
 	_, err = c.FinishThen(ctx, jobs[0].Ref(), next)
-	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "the token names the job that is gone")
+	require.ErrorIs(t, err, client.CodeNotFound, "the token names the job that is gone")
 }
 
 func TestAJobsLife(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAJobsLife(t *testing.T) {
 		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
 		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
 	})
-	require.Equal(t, "ready", added.State)
+	require.Equal(t, client.StateReady, added.State)
 	again := mustAdd(t, c, client.NewJob{
 		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
 		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
@@ -157,33 +157,33 @@ func TestAJobsLife(t *testing.T) {
 	require.True(t, touched.ReservedUntil.After(jobs[0].ReservedUntil))
 	released, err := c.Release(ctx, ref, client.ReleaseOptions{Delay: time.Hour, Priority: new(uint32(7)), Reason: "later"})
 	require.NoError(t, err)
-	require.Equal(t, "delayed", released.State)
+	require.Equal(t, client.StateDelayed, released.State)
 	_, err = c.Touch(ctx, ref, 0)
-	require.Equal(t, client.CodeStaleToken, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeStaleToken)
 	kicked, err := c.Kick(ctx, added.ID)
 	require.NoError(t, err)
-	require.Equal(t, "ready", kicked.State)
+	require.Equal(t, client.StateReady, kicked.State)
 
 	jobs = mustReserve(t, c, "mail")
 	buried, err := c.Bury(ctx, jobs[0].Ref(), client.BuryOptions{Reason: "bad"})
 	require.NoError(t, err)
-	require.Equal(t, "dead", buried.State)
+	require.Equal(t, client.StateDead, buried.State)
 	swept, err := c.Topics().Kick(ctx, "mail", client.KickOptions{Sweep: client.Sweep{Max: 10}})
 	require.NoError(t, err)
 	require.Equal(t, 1, swept.Count)
 
 	j, err := c.Get(ctx, added.ID)
 	require.NoError(t, err)
-	require.Equal(t, []any{added.ID, "ready", uint32(7), uint32(3)}, []any{j.ID, j.State, j.Priority, j.MaxAttempts})
+	require.Equal(t, []any{added.ID, client.StateReady, uint32(7), uint32(3)}, []any{j.ID, j.State, j.Priority, j.MaxAttempts})
 	topic, err := c.Topics().Get(ctx, "mail")
 	require.NoError(t, err)
 	require.Equal(t, uint64(1), topic.Ready)
 
 	jobs = mustReserve(t, c, "mail")
 	require.NoError(t, c.Finish(ctx, jobs[0].Ref()))
-	require.Equal(t, client.CodeNotFound, client.CodeOf(c.Finish(ctx, jobs[0].Ref())))
+	require.ErrorIs(t, c.Finish(ctx, jobs[0].Ref()), client.CodeNotFound)
 	_, err = c.Get(ctx, added.ID)
-	require.Equal(t, client.CodeNotFound, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeNotFound)
 }
 
 func TestBodiesComeBackAsTheyWere(t *testing.T) {
@@ -216,17 +216,17 @@ func TestBatchesAnswerEachItem(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, results, 3)
 	require.NoError(t, results[0].Err)
-	require.Equal(t, "invalid_argument", client.CodeOf(results[1].Err))
+	require.ErrorIs(t, results[1].Err, client.CodeInvalidArgument)
 	var failed *client.Error
 	require.ErrorAs(t, results[1].Err, &failed)
 	require.Regexp(t, `^jobs\[1\]\.`, failed.Field)
-	require.Equal(t, []any{"three", "delayed"}, []any{results[2].ID, results[2].State})
+	require.Equal(t, []any{"three", client.StateDelayed}, []any{results[2].ID, results[2].State})
 
 	jobs := mustReserve(t, c, "t")
 	errs, err := c.FinishBatch(t.Context(), []client.Ref{{Token: jobs[0].Token}, {ID: "three"}})
 	require.NoError(t, err)
 	require.NoError(t, errs[0])
-	require.Equal(t, client.CodeNotReserved, client.CodeOf(errs[1]))
+	require.ErrorIs(t, errs[1], client.CodeNotReserved)
 	require.Error(t, c.Finish(t.Context(), client.Ref{Token: jobs[0].Token}), "a single call needs the id")
 }
 
@@ -285,15 +285,15 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail  []error
 		call  func(*client.Client) error
-		code  string
+		code  error
 		calls int
 	}{
-		"nothing was done":                        {[]error{busy, job.NotApplied("no leader")}, add, "", 3},
-		"an add of unknown outcome":               {[]error{unknown}, add, "", 2},
-		"a finish of unknown outcome":             {[]error{unknown}, finish, "", 2},
+		"nothing was done":                        {[]error{busy, job.NotApplied("no leader")}, add, nil, 3},
+		"an add of unknown outcome":               {[]error{unknown}, add, nil, 2},
+		"a finish of unknown outcome":             {[]error{unknown}, finish, nil, 2},
 		"not a release of unknown outcome":        {[]error{unknown}, release, client.CodeUnknown, 1},
-		"a release of which nothing was done":     {[]error{busy}, release, "", 2},
-		"not what the request itself is at fault": {[]error{job.Errorf(job.CodeTooManyTopics, "full")}, add, "too_many_topics", 1},
+		"a release of which nothing was done":     {[]error{busy}, release, nil, 2},
+		"not what the request itself is at fault": {[]error{job.Errorf(job.CodeTooManyTopics, "full")}, add, client.Code("too_many_topics"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := apitest.New(t)
@@ -312,7 +312,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 
 			q.FailNext(c.fail...)
 			err := c.call(cl)
-			require.Equal(t, c.code, client.CodeOf(err), "%v", err)
+			require.ErrorIs(t, err, c.code)
 			require.EqualValues(t, c.calls, calls.Load())
 			var e *client.Error
 			if errors.As(err, &e) {
@@ -458,7 +458,7 @@ func TestOperators(t *testing.T) {
 	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join host1:7302", "leave"}, o.Calls())
 
 	o.Err = job.Errorf(job.CodeQuorumWouldFail, "2 of 3 voters would be left")
-	require.Equal(t, "quorum_would_fail", client.CodeOf(c.Cluster().RemoveMember(ctx, "n2")))
+	require.ErrorIs(t, c.Cluster().RemoveMember(ctx, "n2"), client.Code("quorum_would_fail"))
 }
 
 func TestAddressesAreChecked(t *testing.T) {

@@ -104,6 +104,6 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 	} {
 		reply = one.reply
 		err := one.call(t.Context())
-		require.Equal(t, client.CodeNotApplied, client.CodeOf(err), "%d: %s: %v", i, reply, err)
+		require.ErrorIs(t, err, client.CodeNotApplied, "%d: %s: %v", i, reply, err)
 	}
 }

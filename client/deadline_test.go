@@ -92,9 +92,10 @@ func TestTheContextThatEndsACallIsNamed(t *testing.T) {
 		return err
 	}
 	for _, one := range []struct {
-		name, url, code string
-		limit           time.Duration
-		call            func(context.Context, *client.Client) error
+		name, url string
+		code      client.Code
+		limit     time.Duration
+		call      func(context.Context, *client.Client) error
 	}{
 		{"a write", silent.URL, client.CodeUnknown, limit, add},
 		{"a write that is not repeated", silent.URL, client.CodeUnknown, limit, release},

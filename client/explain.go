@@ -10,7 +10,7 @@ type Explanation struct {
 	ID    string    `json:"id"`
 	Seq   uint64    `json:"seq"`
 	Topic string    `json:"topic"`
-	State string    `json:"state"`
+	State State     `json:"state"`
 	DueAt time.Time `json:"due_at"`
 	// Late is how long the job has waited since it was due, or until it was delivered.
 	Late   Duration `json:"late"`

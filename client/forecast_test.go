@@ -37,5 +37,5 @@ func TestForecastOfATopicAndOfAll(t *testing.T) {
 	require.Equal(t, []client.DueTopic{{Topic: "mail", Jobs: 3}}, due.Topics)
 
 	_, err = c.Topics().Forecast(t.Context(), "mail", client.ForecastSteps{Step: time.Second})
-	require.Equal(t, "invalid_argument", client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeInvalidArgument)
 }

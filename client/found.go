@@ -10,7 +10,7 @@ import (
 // state and filter, which has an IDPrefix or Headers that topics index (docs/headers.md).
 type Selection struct {
 	Topic string // empty: of all topics
-	State string // "delayed", "ready", "reserved" or "dead"; empty: any of the four
+	State State  // delayed, ready, reserved or dead; empty: any of the four
 	Filter
 	Max    int    // 1 to 10000 jobs; 0: all of them
 	Cursor string // ChangedFound.Next of the call before; empty: from the first job on

@@ -9,9 +9,9 @@ import (
 type ImportedJob struct {
 	ID    string `json:"id,omitzero"`
 	Topic string `json:"topic"`
-	// State is "dead", or for a job that waits "delayed" or "ready": which of the two depends
-	// on DueAt.
-	State     string    `json:"state"`
+	// State is dead, or for a job that waits delayed or ready: which of the two depends on
+	// DueAt.
+	State     State     `json:"state"`
 	DueAt     time.Time `json:"due_at"`
 	Delay     Duration  `json:"delay,omitzero"` // that gave it DueAt
 	CreatedAt time.Time `json:"created_at,omitzero"`

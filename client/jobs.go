@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -134,7 +135,7 @@ type results[T any] struct {
 
 type result[T any] struct {
 	Success bool   `json:"success"`
-	Code    string `json:"code"`
+	Code    Code   `json:"code"`
 	Field   string `json:"field"`
 	Error   string `json:"error"`
 	Outcome string `json:"outcome"`
@@ -163,7 +164,7 @@ func (r *results[T]) finished(n int, earlier bool) ([]error, error) {
 	}
 	errs := make([]error, n)
 	for i := range errs {
-		if e := r.Results[i].err(); !earlier || CodeOf(e) != CodeNotFound {
+		if e := r.Results[i].err(); !earlier || !errors.Is(e, CodeNotFound) {
 			errs[i] = e
 		}
 	}
@@ -187,7 +188,7 @@ func (r *results[T]) all(n int) ([]T, error) {
 
 // errNoID is the error of a call on one job without its id. Only in batches a token is
 // enough.
-var errNoID = errorf("invalid_argument", "id is missing")
+var errNoID = errorf(CodeInvalidArgument, "id is missing")
 
 // Finish finishes a reserved job. It also succeeds if an earlier attempt of the same call,
 // whose response was lost, has done so; and if the lease of the token has expired but no
@@ -218,8 +219,12 @@ func (c *Client) DeleteIf(ctx context.Context, ref Ref, cond Condition) error {
 	if cond.IfRevision != 0 {
 		query.Set("if_revision", strconv.FormatUint(uint64(cond.IfRevision), 10))
 	}
-	if len(cond.IfState) > 0 {
-		query.Set("if_state", strings.Join(cond.IfState, ","))
+	var states []string
+	for _, s := range cond.IfState {
+		states = append(states, string(s))
+	}
+	if states != nil {
+		query.Set("if_state", strings.Join(states, ","))
 	}
 	path := jobPath(ref.ID, "")
 	if len(query) > 0 {

@@ -31,7 +31,7 @@ type Filter struct {
 // index, jobs of all topics by header (docs/headers.md).
 type ListOptions struct {
 	Topic string
-	State string // one of the four, "finished" or "deleted"; empty: any of the four
+	State State // one of the four, finished or deleted; empty: any of the four
 	Filter
 	Bodies bool // with the bodies of the jobs
 	Page   int  // jobs per page, 1 to 1000; 0 means 100
@@ -98,7 +98,7 @@ func (c *Client) JobsPage(ctx context.Context, q ListOptions, cursor string) (jo
 
 func (q ListOptions) query(cursor string) url.Values {
 	query := url.Values{}
-	for name, v := range map[string]string{"state": q.State, "id_prefix": q.IDPrefix, "reason": q.Reason, "cursor": cursor} {
+	for name, v := range map[string]string{"state": string(q.State), "id_prefix": q.IDPrefix, "reason": q.Reason, "cursor": cursor} {
 		if v != "" {
 			query.Set(name, v)
 		}

@@ -103,7 +103,7 @@ func TestManyJobsAtOnce(t *testing.T) {
 	require.Equal(t, []string{"a1", "a3"}, ids(t, c, client.ListOptions{Topic: "v"}))
 	changed, err := c.KickTo(ctx, "a3", "w")
 	require.NoError(t, err)
-	require.Equal(t, "ready", changed.State)
+	require.Equal(t, client.StateReady, changed.State)
 	_, err = c.Reserve(ctx, client.ReserveOptions{Topics: []string{"w"}, Consumer: "worker-1"})
 	require.NoError(t, err)
 	for consumer, want := range map[string]int{"worker-2": 0, "worker-1": 1} {
@@ -113,7 +113,7 @@ func TestManyJobsAtOnce(t *testing.T) {
 	}
 	changed, err = c.Move(ctx, client.Ref{ID: "a3"}, "v")
 	require.NoError(t, err)
-	require.Equal(t, "ready", changed.State)
+	require.Equal(t, client.StateReady, changed.State)
 	_, err = c.Topics().Purge(ctx, "v", "reserved", client.Sweep{})
 	require.ErrorContains(t, err, "dead, delayed or ready")
 	require.Empty(t, ids(t, c, client.ListOptions{Topic: "w"}))
@@ -133,7 +133,7 @@ func TestJobsByIDAreAskedForUntilAllHaveCome(t *testing.T) {
 	require.Len(t, got, len(ids))
 	for i, r := range got {
 		if ids[i] == "nobody" {
-			require.Equal(t, client.CodeNotFound, client.CodeOf(r.Err))
+			require.ErrorIs(t, r.Err, client.CodeNotFound)
 			continue
 		}
 		require.NoError(t, r.Err)
@@ -151,7 +151,7 @@ func TestJobsThatMatchAreMoved(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
 	bury(t, c, "t", "a1", "b1", "a2", "a3")
-	many := client.MoveOptions{Sweep: client.Sweep{Max: 2, Filter: client.Filter{IDPrefix: "a"}}, To: "u", States: []string{"dead"}}
+	many := client.MoveOptions{Sweep: client.Sweep{Max: 2, Filter: client.Filter{IDPrefix: "a"}}, To: "u", States: []client.State{client.StateDead}}
 	first, err := c.Topics().Move(ctx, "t", many)
 	require.NoError(t, err)
 	require.Equal(t, client.Moved{Count: 2, More: true, Next: first.Next}, first)

@@ -77,7 +77,7 @@ func TestAReplyThatDoesNotSayWhatWasDoneIsUnknown(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				c := replying(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, reply) })
 				err := call(t.Context(), c)
-				require.Equal(t, client.CodeUnknown, client.CodeOf(err), "%v", err)
+				require.ErrorIs(t, err, client.CodeUnknown, "%v", err)
 				var e *client.Error
 				require.ErrorAs(t, err, &e)
 				require.True(t, e.Unknown)

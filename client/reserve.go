@@ -35,7 +35,7 @@ func (c *Client) Reserve(ctx context.Context, r ReserveOptions) ([]Reserved, err
 // attempt whose response was lost are handed out again when their leases expire.
 func (c *Client) FinishAndReserve(ctx context.Context, refs []Ref, r ReserveOptions) ([]Reserved, []error, error) {
 	if len(refs) == 0 {
-		return nil, nil, errorf("invalid_argument", "there is no job to finish")
+		return nil, nil, errorf(CodeInvalidArgument, "there is no job to finish")
 	}
 	return c.reserve(ctx, refs, r, 0)
 }

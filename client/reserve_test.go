@@ -35,14 +35,14 @@ func TestAFinishTakesTheNextJobInOneCall(t *testing.T) {
 	second := jobs[0].Ref()
 	jobs, finished, err = c.FinishAndReserve(t.Context(), []client.Ref{first, second}, r)
 	require.NoError(t, err)
-	require.Equal(t, client.CodeNotFound, client.CodeOf(finished[0]))
+	require.ErrorIs(t, finished[0], client.CodeNotFound)
 	require.NoError(t, finished[1])
 	require.Empty(t, jobs)
 
 	_, _, err = c.FinishAndReserve(t.Context(), nil, r)
 	require.Error(t, err)
 	_, _, err = c.FinishAndReserve(t.Context(), []client.Ref{{ID: "a", Token: "x"}}, r)
-	require.Equal(t, "invalid_argument", client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeInvalidArgument)
 }
 
 func TestAFinishWhoseReplyWasLostIsFinished(t *testing.T) {

@@ -25,7 +25,7 @@ func TestASchedulesLifeThroughTheClient(t *testing.T) {
 	require.True(t, again.Existing)
 	s.Overlap = "skip"
 	_, err = c.Schedules().Put(ctx, "nightly", s, put.Revision+7)
-	require.Equal(t, client.CodeConditionFailed, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeConditionFailed)
 	put, err = c.Schedules().Put(ctx, "nightly", s, put.Revision)
 	require.NoError(t, err)
 	require.True(t, put.Replaced)
@@ -46,7 +46,7 @@ func TestASchedulesLifeThroughTheClient(t *testing.T) {
 
 	added, err := c.Schedules().Run(ctx, "nightly", "k")
 	require.NoError(t, err)
-	require.Equal(t, []any{"ready", "nightly@now-k", false}, []any{added.State, added.ID, added.Existing})
+	require.Equal(t, []any{client.StateReady, "nightly@now-k", false}, []any{added.State, added.ID, added.Existing})
 	added, err = c.Schedules().Run(ctx, "nightly", "k")
 	require.NoError(t, err)
 	require.True(t, added.Existing)
@@ -60,9 +60,9 @@ func TestASchedulesLifeThroughTheClient(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got.Paused && got.NextAt.IsZero())
 	require.NoError(t, c.Schedules().Resume(ctx, "nightly"))
-	require.Equal(t, client.CodeConditionFailed, client.CodeOf(c.Schedules().Delete(ctx, "nightly", put.Revision)))
+	require.ErrorIs(t, c.Schedules().Delete(ctx, "nightly", put.Revision), client.CodeConditionFailed)
 	require.NoError(t, c.Schedules().Delete(ctx, "nightly", 0))
-	require.Equal(t, client.CodeNotFound, client.CodeOf(c.Schedules().Delete(ctx, "nightly", 0)))
+	require.ErrorIs(t, c.Schedules().Delete(ctx, "nightly", 0), client.CodeNotFound)
 }
 
 func TestASpecIsTriedWithoutBeingKept(t *testing.T) {

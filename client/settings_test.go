@@ -20,11 +20,11 @@ func TestSettingsOfATopic(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, client.TopicSettings{Topic: "a/b", Revision: 1, Settings: client.Settings{MaxPending: new(uint64(1))}}, set)
 	_, err = c.Topics().SetSettings(ctx, "a/b", client.Settings{}, 0)
-	require.Equal(t, client.CodeConditionFailed, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeConditionFailed)
 
 	mustAdd(t, c, client.NewJob{Topic: "a/b", Body: client.Text("1")})
 	_, err = c.Add(ctx, client.NewJob{Topic: "a/b", Body: client.Text("2")})
-	require.Equal(t, client.CodeTopicFull, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeTopicFull)
 
 	refuse := client.Settings{LateFinish: "refuse", RequireToken: true}
 	who, err := c.Topics().SetSettings(ctx, "tokens", refuse, 0)
@@ -58,7 +58,7 @@ func TestSettingsOfATopic(t *testing.T) {
 	_, err = c.Topics().SetSettings(ctx, "a/b", refuse, 0)
 	require.NoError(t, err)
 	_, err = c.Topics().DeleteSettings(ctx, "a/b", 7)
-	require.Equal(t, client.CodeConditionFailed, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeConditionFailed)
 	changed, err = c.Topics().DeleteSettings(ctx, "a/b", client.AnyRevision)
 	require.NoError(t, err)
 	require.Equal(t, client.TopicSettings{Topic: "a/b"}, changed)
@@ -79,7 +79,7 @@ func TestTheClientHasAllSettings(t *testing.T) {
 // The client's Job has the fields of the table, in their order and as they are left out.
 func TestTheClientHasAllFieldsOfAJob(t *testing.T) {
 	types := map[job.FieldType]reflect.Type{
-		job.FieldText: reflect.TypeFor[string](), job.FieldState: reflect.TypeFor[string](),
+		job.FieldText: reflect.TypeFor[string](), job.FieldState: reflect.TypeFor[client.State](),
 		job.FieldInstant: reflect.TypeFor[time.Time](), job.FieldDuration: reflect.TypeFor[client.Duration](),
 		job.FieldBackoff: reflect.TypeFor[*client.Backoff](), job.FieldHeaders: reflect.TypeFor[map[string]string](),
 	}
@@ -126,5 +126,5 @@ func TestAPausedTopicHandsNothingOut(t *testing.T) {
 	jobs = mustReserve(t, c, "t")
 	require.Len(t, jobs, 1)
 	_, err = c.Topics().Resume(ctx, "none")
-	require.Equal(t, client.CodeNotFound, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeNotFound)
 }

@@ -174,7 +174,7 @@ func (r *streamReader) connect(ctx context.Context, node string) *Error {
 func (r *streamReader) event(line []byte) (over bool, failure *Error) {
 	var e struct {
 		Event string `json:"event"`
-		Code  string `json:"code"`
+		Code  Code   `json:"code"`
 		Error string `json:"error"`
 		Reserved
 	}

@@ -71,28 +71,28 @@ func (c Topics) Drop(ctx context.Context, topic string) (Swept, error) {
 	}{(&Sweep{}).wire(), "dead", true})
 }
 
-// Purge deletes jobs of a topic in a state: "dead", "delayed" or "ready".
-func (c Topics) Purge(ctx context.Context, topic, state string, s Sweep) (Swept, error) {
+// Purge deletes jobs of a topic in a state: dead, delayed or ready.
+func (c Topics) Purge(ctx context.Context, topic string, state State, s Sweep) (Swept, error) {
 	return c.client.sweep(ctx, topic, "purge", struct {
 		wireSweep
-		State string `json:"state"`
+		State State `json:"state"`
 	}{s.wire(), state})
 }
 
 // MoveAll moves all jobs of a topic, or those in the given states, to another one.
-func (c Topics) MoveAll(ctx context.Context, topic, to string, states ...string) (Swept, error) {
+func (c Topics) MoveAll(ctx context.Context, topic, to string, states ...State) (Swept, error) {
 	return c.client.sweep(ctx, topic, "move", struct {
-		To     string   `json:"to"`
-		States []string `json:"states,omitempty"`
+		To     string  `json:"to"`
+		States []State `json:"states,omitempty"`
 	}{to, states})
 }
 
 // MoveOptions has the options for moving jobs of a topic that match a filter.
 type MoveOptions struct {
 	Sweep
-	To     string   // the topic to move them to
-	States []string // empty: all
-	Cursor string   // Moved.Next of the call before; empty: from the first job on
+	To     string  // the topic to move them to
+	States []State // empty: all
+	Cursor string  // Moved.Next of the call before; empty: from the first job on
 }
 
 // Moved is the result of Topics.Move.
@@ -111,9 +111,9 @@ type Moved struct {
 func (c Topics) Move(ctx context.Context, topic string, m MoveOptions) (Moved, error) {
 	in := struct {
 		wireSweep
-		To     string   `json:"to"`
-		States []string `json:"states,omitempty"`
-		Cursor string   `json:"cursor,omitzero"`
+		To     string  `json:"to"`
+		States []State `json:"states,omitempty"`
+		Cursor string  `json:"cursor,omitzero"`
 	}{m.wire(), m.To, m.States, m.Cursor}
 	var out moveReply
 	q := request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/move", in: in, work: sweepTime}

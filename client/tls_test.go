@@ -30,7 +30,7 @@ func TestACertificateIsAcceptedOrEndsTheCall(t *testing.T) {
 
 	c := open()
 	_, err := c.Add(t.Context(), client.NewJob{Topic: "mail", Body: client.Text("x")})
-	require.Equal(t, client.CodeNotApplied, client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeNotApplied)
 	require.ErrorContains(t, err, "certificate")
 	for _, err := range c.Stream(t.Context(), client.StreamOptions{Topics: []string{"mail"}}) {
 		require.ErrorContains(t, err, "certificate")

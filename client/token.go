@@ -136,7 +136,7 @@ func (c *Client) newRequest(ctx context.Context, method, node, path string, body
 	}
 	q, err := http.NewRequestWithContext(ctx, method, node+path, content)
 	if err != nil {
-		return nil, errorf("invalid_argument", "the request cannot be made: %w", err)
+		return nil, errorf(CodeInvalidArgument, "the request cannot be made: %w", err)
 	}
 	if body != nil {
 		q.Header.Set("Content-Type", "application/json")
@@ -144,7 +144,7 @@ func (c *Client) newRequest(ctx context.Context, method, node, path string, body
 	if c.token != nil {
 		token, err := c.token.read()
 		if err != nil {
-			return nil, errorf("invalid_argument", "the request is not sent: %w", err)
+			return nil, errorf(CodeInvalidArgument, "the request is not sent: %w", err)
 		}
 		q.Header.Set("Authorization", "Bearer "+token)
 	}

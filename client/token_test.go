@@ -54,10 +54,10 @@ func TestATokenIsSentWithEveryCall(t *testing.T) {
 	_, err = c.WhoAmI(t.Context())
 	require.NoError(t, err)
 	for _, err := range c.Stream(t.Context(), client.StreamOptions{Topics: []string{"mail"}}) {
-		require.Equal(t, "forbidden", client.CodeOf(err))
+		require.ErrorIs(t, err, client.CodeForbidden)
 	}
 	_, err = c.Backups().Open(t.Context(), client.BackupOptions{})
-	require.Equal(t, "forbidden", client.CodeOf(err))
+	require.ErrorIs(t, err, client.CodeForbidden)
 	require.Equal(t, []string{"Bearer first", "Bearer first", "Bearer first"}, node.take())
 
 	// A file that has changed is read again.

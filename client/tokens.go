@@ -146,7 +146,7 @@ func (c Tokens) SetAuth(ctx context.Context, mode string, anonymous []Rule, revi
 func (c Tokens) Bootstrap(ctx context.Context, secret, id string) (TokenPut, error) {
 	for _, node := range c.client.nodes.given {
 		if !c.client.mayHaveSecrets(node) {
-			return TokenPut{}, errorf("invalid_argument", "%w", inPlainText("the proof for a first token", node))
+			return TokenPut{}, errorf(CodeInvalidArgument, "%w", inPlainText("the proof for a first token", node))
 		}
 	}
 	in := struct {

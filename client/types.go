@@ -70,11 +70,23 @@ const (
 	ReplaceEnded IfExists = "replace_ended"
 )
 
+// State is the state of a job.
+type State string
+
+const (
+	StateDelayed  State = "delayed"
+	StateReady    State = "ready"
+	StateReserved State = "reserved"
+	StateDead     State = "dead"
+	StateFinished State = "finished" // and kept by its topic's retention, as a deleted one
+	StateDeleted  State = "deleted"
+)
+
 // Condition is a condition on the job's revision or state. If the job does not meet it the
 // call fails with CodeConditionFailed and changes nothing. The zero value is no condition.
 type Condition struct {
-	IfRevision uint32   `json:"if_revision,omitzero"`
-	IfState    []string `json:"if_state,omitempty"` // any of "delayed", "ready", "reserved", "dead", "finished", "deleted"
+	IfRevision uint32  `json:"if_revision,omitzero"`
+	IfState    []State `json:"if_state,omitempty"` // any of these
 }
 
 // Update has the changes to a job. Fields that are zero or nil stay.
@@ -97,7 +109,7 @@ type Update struct {
 type Added struct {
 	ID       string    `json:"id"`
 	Seq      uint64    `json:"seq"`
-	State    string    `json:"state"` // "delayed" or "ready"; anything when Existing
+	State    State     `json:"state"` // delayed or ready; any when Existing
 	DueAt    time.Time `json:"due_at"`
 	Revision uint32    `json:"revision"`
 	// Existing is set if no job was added because one existed.
@@ -171,7 +183,7 @@ type BuryOptions struct {
 type Changed struct {
 	ID            string    `json:"id"`
 	Seq           uint64    `json:"seq"`
-	State         string    `json:"state"`
+	State         State     `json:"state"`
 	Revision      uint32    `json:"revision,omitzero"`
 	DueAt         time.Time `json:"due_at,omitzero"`
 	ReservedUntil time.Time `json:"reserved_until,omitzero"`
@@ -182,7 +194,7 @@ type Job struct {
 	ID            string            `json:"id"`
 	Seq           uint64            `json:"seq"`
 	Topic         string            `json:"topic"`
-	State         string            `json:"state"`
+	State         State             `json:"state"`
 	Revision      uint32            `json:"revision"`
 	Priority      uint32            `json:"priority"`
 	DueAt         time.Time         `json:"due_at"`
@@ -223,7 +235,7 @@ type History struct {
 	ID     string  `json:"id"`
 	Seq    uint64  `json:"seq"`
 	Topic  string  `json:"topic"`
-	State  string  `json:"state"`
+	State  State   `json:"state"`
 	Events []Event `json:"events"`
 	// Dropped is the number of events after the add that were dropped, because only the
 	// latest are kept.
@@ -234,7 +246,7 @@ type History struct {
 type Event struct {
 	At       time.Time `json:"at"`
 	Event    string    `json:"event"` // what, such as "reserved"
-	State    string    `json:"state"` // of the job after the event
+	State    State     `json:"state"` // of the job after the event
 	Attempt  uint32    `json:"attempt,omitzero"`
 	DueAt    time.Time `json:"due_at,omitzero"`
 	Consumer string    `json:"consumer,omitzero"`

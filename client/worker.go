@@ -263,7 +263,7 @@ func (w *Worker) heartbeat(ctx context.Context, lose context.CancelCauseFunc, j 
 		_, err := w.Client.Touch(ctx, j.Ref(), j.TTR.Duration)
 		switch {
 		case err == nil || ctx.Err() != nil:
-		case CodeOf(err) == CodeStaleToken, CodeOf(err) == CodeNotFound, CodeOf(err) == CodeNotReserved:
+		case errors.Is(err, CodeStaleToken), errors.Is(err, CodeNotFound), errors.Is(err, CodeNotReserved):
 			lose(ErrLost)
 		default:
 			w.failed("touch", err)

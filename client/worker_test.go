@@ -64,7 +64,7 @@ func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
 			return nil
 		},
 	})
-	state := func(id, state, reason string) {
+	state := func(id string, state client.State, reason string) {
 		eventually(t, func() bool {
 			j, err := c.Get(ctx, id)
 			return err == nil && j.State == state && strings.HasPrefix(j.Reason, reason)
@@ -72,7 +72,7 @@ func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
 	}
 	eventually(t, func() bool {
 		_, err := c.Get(ctx, "fine")
-		return client.CodeOf(err) == client.CodeNotFound
+		return errors.Is(err, client.CodeNotFound)
 	}, "fine is finished")
 	state("later", "delayed", "no route")
 	state("never", "dead", "no such number")
@@ -119,7 +119,7 @@ func TestAWorkerEndsAFunctionThatRunsTooLong(t *testing.T) {
 	}, "it is released")
 	eventually(t, func() bool {
 		_, err := c.Get(ctx, "ends well")
-		return client.CodeOf(err) == client.CodeNotFound
+		return errors.Is(err, client.CodeNotFound)
 	}, "it is finished")
 }
 
@@ -168,10 +168,10 @@ func TestAWorkerThatStopsLetsItsFunctionsEnd(t *testing.T) {
 	close(end)
 	<-stopped
 	_, err = c.Get(ctx, "a")
-	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "the job of the function that ran is finished")
+	require.ErrorIs(t, err, client.CodeNotFound, "the job of the function that ran is finished")
 	b, err := c.Get(ctx, "b")
 	require.NoError(t, err)
-	require.Equal(t, "ready", b.State)
+	require.Equal(t, client.StateReady, b.State)
 	require.EqualValues(t, 1, calls.Load())
 }
 
@@ -189,7 +189,7 @@ func TestAWorkerTellsItsFunctionThatTheGraceIsOver(t *testing.T) {
 	stop()
 	j, err := c.Get(t.Context(), "a")
 	require.NoError(t, err)
-	require.Equal(t, []any{"ready", "context canceled"}, []any{j.State, j.Reason})
+	require.Equal(t, []any{client.StateReady, "context canceled"}, []any{j.State, j.Reason})
 }
 
 func TestAWorkerDropsAJobThatItHasLost(t *testing.T) {

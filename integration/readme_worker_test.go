@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -83,7 +84,7 @@ func TestReadmeWorkersDoTheirJobs(t *testing.T) {
 			require.Equal(t, "close order-5", lines.Text())
 			c.until(func() error {
 				_, err := queue.Get(t.Context(), "order-5")
-				if client.CodeOf(err) == "not_found" {
+				if errors.Is(err, client.CodeNotFound) {
 					return nil
 				}
 				return fmt.Errorf("order-5 is still there: %w", err)

@@ -146,7 +146,7 @@ func (c *cluster) retryingClient(queue *client.Client) (end func()) {
 			failed = err
 			for _, j := range jobs {
 				// A job that was handed out again by a new leader is finished by either call.
-				if err := queue.Finish(c.t.Context(), j.Ref()); err != nil && client.CodeOf(err) != client.CodeNotFound && client.CodeOf(err) != client.CodeStaleToken {
+				if err := queue.Finish(c.t.Context(), j.Ref()); err != nil && !errors.Is(err, client.CodeNotFound) && !errors.Is(err, client.CodeStaleToken) {
 					failed = errors.Join(failed, err)
 				}
 				finished[j.ID] = true

@@ -106,7 +106,7 @@ func allJobs(ctx context.Context, addrs []string) (map[string]string, error) {
 		return nil, err
 	}
 	for _, t := range topics {
-		for _, state := range []string{"delayed", "ready", "reserved", "dead"} {
+		for _, state := range []client.State{client.StateDelayed, client.StateReady, client.StateReserved, client.StateDead} {
 			for j, err := range q.Jobs(ctx, client.ListOptions{Topic: t.Name, State: state, Page: 1000}) {
 				if err != nil {
 					return nil, err

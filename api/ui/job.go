@@ -73,7 +73,7 @@ func showJob(q *request) (any, error) {
 	case "delayed", "ready", "dead":
 		v.CanEdit = true
 	}
-	v.Actions = actionsOn(v.Job.State)
+	v.Actions = actionsOn(string(v.Job.State))
 	v.Body = bodyOf(&v.Job, q.value("body"))
 	return v, nil
 }

@@ -128,15 +128,15 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	"kick_topic": verb(kickTopic),
 	"purge": verb(func(ctx context.Context, d *driver, a struct {
 		sweepArgs
-		State string `json:"state"`
+		State client.State `json:"state"`
 	}) (any, error) {
 		return swept("deleted")(d.client.Topics().Purge(ctx, a.Topic, a.State, a.sweep()))
 	}),
 	"move_topic": verb(func(ctx context.Context, d *driver, a struct {
 		sweepArgs
-		To     string   `json:"to"`
-		States []string `json:"states"`
-		Cursor string   `json:"cursor"`
+		To     string         `json:"to"`
+		States []client.State `json:"states"`
+		Cursor string         `json:"cursor"`
 	}) (any, error) {
 		if reflect.ValueOf(a.Filter).IsZero() && a.Max == 0 {
 			return swept("moved")(d.client.Topics().MoveAll(ctx, a.Topic, a.To, a.States...))
@@ -307,9 +307,9 @@ type foundArgs struct {
 	Found struct {
 		topicArgs
 		client.Filter
-		State  string `json:"state"`
-		Max    int    `json:"max"`
-		Cursor string `json:"cursor"`
+		State  client.State `json:"state"`
+		Max    int          `json:"max"`
+		Cursor string       `json:"cursor"`
 	} `json:"found"`
 	Changes updateArgs `json:"changes"`
 	ToTopic string     `json:"to_topic"`
@@ -491,7 +491,7 @@ func release(ctx context.Context, d *driver, a struct {
 func list(ctx context.Context, d *driver, a struct {
 	topicArgs
 	client.Filter
-	State string          `json:"state"`
+	State client.State    `json:"state"`
 	Body  json.RawMessage `json:"body"`
 	Max   int             `json:"max"`
 }) (any, error) {

@@ -82,11 +82,14 @@ func (p printer) prompt(text string) error {
 	return err
 }
 
+// liveStates are the states of all jobs but those that a topic only retains.
+var liveStates = []client.State{client.StateDelayed, client.StateReady, client.StateReserved, client.StateDead}
+
 // matching counts the jobs of a topic that are in one of the states and pass the filter.
-func (t *terminal) matching(ctx context.Context, topic string, states []string, f client.Filter) (n int, err error) {
+func (t *terminal) matching(ctx context.Context, topic string, states []client.State, f client.Filter) (n int, err error) {
 	if reflect.ValueOf(f).IsZero() {
 		counts, err := t.client.Topics().Get(ctx, topic)
-		by := map[string]uint64{"delayed": counts.Delayed, "ready": counts.Ready, "reserved": counts.Reserved, "dead": counts.Dead}
+		by := map[client.State]uint64{client.StateDelayed: counts.Delayed, client.StateReady: counts.Ready, client.StateReserved: counts.Reserved, client.StateDead: counts.Dead}
 		for _, state := range states {
 			n += int(by[state])
 		}
@@ -116,11 +119,11 @@ func atMost(n, limit int) int {
 }
 
 // jobsOf writes a number of jobs, "1 dead job".
-func jobsOf(n int, kind string) string {
+func jobsOf(n int, state client.State) string {
 	if n == 1 {
-		return strings.Join(strings.Fields("1 "+kind+" job"), " ")
+		return strings.Join(strings.Fields("1 "+string(state)+" job"), " ")
 	}
-	return strings.Join(strings.Fields(fmt.Sprintf("%d %s jobs", n, kind)), " ")
+	return strings.Join(strings.Fields(fmt.Sprintf("%d %s jobs", n, state)), " ")
 }
 
 // dryFlag adds --dry-run.

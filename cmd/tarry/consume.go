@@ -294,10 +294,17 @@ func (s *stepFlags) ifRevision(text string) error {
 	return err
 }
 
+func statesOf(names []string) (states []client.State) {
+	for _, name := range names {
+		states = append(states, client.State(name))
+	}
+	return states
+}
+
 func (s *stepFlags) ifState(text string) error {
 	var states string
 	err := filled(&states)(text)
-	s.cond.IfState = strings.Split(states, ",")
+	s.cond.IfState = statesOf(strings.Split(states, ","))
 	return err
 }
 

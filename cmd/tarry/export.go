@@ -33,12 +33,12 @@ With --out it can be interrupted: run the same command again, and it goes on.`
 
 // exportProgress is how far an export is.
 type exportProgress struct {
-	Query  string `json:"query"` // what was asked for; another question starts anew
-	Topic  string `json:"topic"`
-	State  string `json:"state"`
-	Cursor string `json:"cursor"`
-	Size   int64  `json:"size"` // of the file, up to which it holds
-	Jobs   int    `json:"jobs"`
+	Query  string       `json:"query"` // what was asked for; another question starts anew
+	Topic  string       `json:"topic"`
+	State  client.State `json:"state"`
+	Cursor string       `json:"cursor"`
+	Size   int64        `json:"size"` // of the file, up to which it holds
+	Jobs   int          `json:"jobs"`
 	// Of an export of everything, beside the jobs.
 	Counts exportCounts `json:"counts,omitzero"`
 }
@@ -48,7 +48,7 @@ type exporter struct {
 	t      *terminal
 	file   string // "": standard output
 	filter client.Filter
-	states []string
+	states []client.State
 	total  uint64 // about as many jobs; 0: not known
 	out    *os.File
 	buffer *bufio.Writer
@@ -67,13 +67,13 @@ func exportCommand() *cobra.Command {
 	c.flags.StringVar(&states, "states", "delayed,ready,reserved", "only jobs in these `states`, separated by commas; dead ones would be ready again when they are added")
 	c.flags.BoolVar(&all, "all", false, "everything of the cluster, for tarry import")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		e := &exporter{t: t, file: out, filter: f.filter(), states: strings.Split(states, ",")}
+		e := &exporter{t: t, file: out, filter: f.filter(), states: statesOf(strings.Split(states, ","))}
 		parts := []any{args, e.states, e.filter}
 		if all {
 			if name := c.given("states"); name != "" || len(args) > 0 || !reflect.ValueOf(e.filter).IsZero() {
 				return usagef("--all takes no TOPIC, --states or filter: it exports everything")
 			}
-			e.all, e.states = new(everything), []string{"delayed", "ready", "reserved", "dead"}
+			e.all, e.states = new(everything), liveStates
 			parts = append(parts, "all")
 		}
 		query, err := json.Marshal(parts, json.Deterministic(true))
@@ -158,13 +158,13 @@ func (e *exporter) countAll(ctx context.Context, topic string) {
 	if !reflect.ValueOf(e.filter).IsZero() {
 		return
 	}
-	var by map[string]uint64
+	var by map[client.State]uint64
 	if topic == "" {
 		s, _ := e.t.client.Topics().Stats(ctx)
-		by = map[string]uint64{"delayed": s.Delayed, "ready": s.Ready, "reserved": s.Reserved, "dead": s.Dead}
+		by = map[client.State]uint64{client.StateDelayed: s.Delayed, client.StateReady: s.Ready, client.StateReserved: s.Reserved, client.StateDead: s.Dead}
 	} else {
 		s, _ := e.t.client.Topics().Get(ctx, topic)
-		by = map[string]uint64{"delayed": s.Delayed, "ready": s.Ready, "reserved": s.Reserved, "dead": s.Dead}
+		by = map[client.State]uint64{client.StateDelayed: s.Delayed, client.StateReady: s.Ready, client.StateReserved: s.Reserved, client.StateDead: s.Dead}
 	}
 	for _, state := range e.states {
 		e.total += by[state]
@@ -233,7 +233,7 @@ func (e *exporter) topic(ctx context.Context, name string) error {
 }
 
 // after is the state that comes behind one.
-func (e *exporter) after(state string) string {
+func (e *exporter) after(state client.State) client.State {
 	if i := slices.Index(e.states, state); i+1 < len(e.states) {
 		return e.states[i+1]
 	}

@@ -13,16 +13,17 @@ import (
 // foundFlags are the flags of commands that change the jobs of all topics which a filter
 // finds, instead of the one with an ID.
 type foundFlags struct {
-	topic, state string
-	most         int
-	all          bool
-	dry          *bool
+	topic string
+	state client.State
+	most  int
+	all   bool
+	dry   *bool
 }
 
 // register adds the flags but for those of the filter.
 func (f *foundFlags) register(c *clientCommand) {
 	c.flags.StringVarP(&f.topic, "topic", "t", "", "without ID: only jobs of the topic with this `name`")
-	c.flags.StringVarP(&f.state, "state", "s", "", "without ID: only jobs in this `state`: delayed, ready, reserved or dead")
+	c.flags.StringVarP((*string)(&f.state), "state", "s", "", "without ID: only jobs in this `state`: delayed, ready, reserved or dead")
 	c.flags.IntVarP(&f.most, "max", "n", 0, "without ID: maximum `number` of jobs, 1 to 10000")
 	c.flags.BoolVar(&f.all, "all", false, "without ID: all of them")
 	f.dry = c.dryFlag()

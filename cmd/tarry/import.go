@@ -389,4 +389,4 @@ func (m *fileImport) later(at time.Time) time.Time {
 	return at.Add(time.Duration(m.done.ShiftMS) * time.Millisecond)
 }
 
-func isMissing(err error) bool { return client.CodeOf(err) == client.CodeNotFound }
+func isMissing(err error) bool { return errors.Is(err, client.CodeNotFound) }

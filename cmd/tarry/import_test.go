@@ -297,7 +297,7 @@ func TestTheAttemptUnderWayCountsUnlessItIsTheLast(t *testing.T) {
 	all := &everything{}
 	for _, tt := range []struct{ attempts, most, want uint32 }{{1, 3, 1}, {3, 3, 2}, {9, 0, 9}} {
 		j := all.jobLine(&client.Job{State: "reserved", Attempts: tt.attempts, MaxAttempts: tt.most})
-		require.Equal(t, "ready", j.State)
+		require.Equal(t, client.StateReady, j.State)
 		require.Equal(t, tt.want, j.Attempts)
 	}
 	require.Equal(t, uint32(3), all.jobLine(&client.Job{State: "dead", Attempts: 3, MaxAttempts: 3}).Attempts)

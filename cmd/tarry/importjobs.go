@@ -61,7 +61,7 @@ func (m *fileImport) sameCluster(ctx context.Context) (present []bool, err error
 		return present, nil
 	}
 	found, err := m.t.client.GetBatch(ctx, ids, false)
-	if client.CodeOf(err) == client.CodeForbidden { // whoever may not read may import all the same
+	if errors.Is(err, client.CodeForbidden) { // whoever may not read may import all the same
 		return present, nil
 	}
 	for i := range found {
@@ -118,7 +118,7 @@ func (m *fileImport) importBatch(ctx context.Context) (failed, err error) {
 			m.next.Report.Existing.Jobs++
 		case r.Err == nil:
 			m.next.Report.Imported.Jobs++
-		case client.CodeOf(r.Err) == client.CodeIDConflict:
+		case errors.Is(r.Err, client.CodeIDConflict):
 			m.next.Report.Different.Jobs++
 			m.differs(m.lines[i], "%s", explain(r.Err))
 		default:

@@ -173,7 +173,7 @@ func (t *terminal) printHistory(h *client.History) error {
 		if e.Reason != "" {
 			reason = show([]byte(e.Reason))
 		}
-		rows = append(rows, []string{t.when(e.At), e.Event, e.State, attempt, due, e.Consumer, reason})
+		rows = append(rows, []string{t.when(e.At), e.Event, string(e.State), attempt, due, e.Consumer, reason})
 		if i == 0 && h.Dropped > 0 {
 			rows = append(rows, []string{"", fmt.Sprintf("(%d more)", h.Dropped), "", "", "", "", ""})
 		}

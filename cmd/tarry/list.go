@@ -61,7 +61,7 @@ func listCommand() *cobra.Command {
 	f.register(c)
 	var q client.ListOptions
 	var most int
-	c.flags.StringVarP(&q.State, "state", "s", "", "only jobs in this `state`: delayed, ready, reserved or dead; or finished or deleted, of topics that retain them")
+	c.flags.StringVarP((*string)(&q.State), "state", "s", "", "only jobs in this `state`: delayed, ready, reserved or dead; or finished or deleted, of topics that retain them")
 	c.flags.BoolVar(&q.Bodies, "bodies", false, "also show the bodies")
 	c.flags.IntVarP(&most, "max", "n", 100, "maximum `number` of jobs to show; 0 for all")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
@@ -120,7 +120,7 @@ func (t *terminal) list(ctx context.Context, q client.ListOptions, most int) err
 func noJobs(q client.ListOptions) string {
 	text := "no jobs"
 	if q.State != "" {
-		text = "no " + q.State + " jobs"
+		text = "no " + string(q.State) + " jobs"
 	}
 	if q.Topic != "" {
 		text += " in the topic " + q.Topic
@@ -141,7 +141,7 @@ func (t *terminal) printJobs(jobs []client.Job, bodies bool) error {
 		head = append(head, "BODY")
 	}
 	return printAll(t, jobs, head, func(j client.Job) []string {
-		row := []string{j.ID, j.Topic, j.State, t.when(j.DueAt), t.when(j.ModifiedAt), t.when(j.DiedAt), cmp.Or(j.ReservedBy, "-"), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
+		row := []string{j.ID, j.Topic, string(j.State), t.when(j.DueAt), t.when(j.ModifiedAt), t.when(j.DiedAt), cmp.Or(j.ReservedBy, "-"), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
 		if bodies {
 			row = append(row, show(j.Bytes()))
 		}

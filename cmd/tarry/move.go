@@ -42,11 +42,11 @@ func moveCommand() *cobra.Command {
 			return usagef("--max is %d; it takes 1 to 10000", m.Max)
 		}
 		m.Filter = f.filter()
-		m.States = strings.FieldsFunc(states, func(r rune) bool { return r == ',' })
+		m.States = statesOf(strings.FieldsFunc(states, func(r rune) bool { return r == ',' }))
 		if *dry {
 			in := m.States
 			if len(in) == 0 {
-				in = []string{"delayed", "ready", "reserved", "dead"}
+				in = liveStates
 			}
 			n, err := t.matching(ctx, topic, in, m.Filter)
 			return t.printDry("moved", atMost(n, m.Max), err)

@@ -14,7 +14,6 @@ import (
 
 	"tarry/client"
 	"tarry/internal/sleep"
-	"tarry/job"
 )
 
 // replaceEvery is the pause between two looks at the members.
@@ -119,7 +118,7 @@ func (r *replacement) stepOf(members []client.Member) (replaceStep, error) {
 	case !added.Alive:
 		return replaceStep{Now: r.new + " is a member, and does not reply"}, nil
 	case added.NonVoter && !added.Voter:
-		return replaceStep{}, &client.Error{Code: string(job.CodeConflict), Message: fmt.Sprintf("%s was started with --non-voter and never votes: restart it without that flag, or remove %s with tarry cluster remove", r.new, r.old)}
+		return replaceStep{}, &client.Error{Code: client.CodeConflict, Message: fmt.Sprintf("%s was started with --non-voter and never votes: restart it without that flag, or remove %s with tarry cluster remove", r.new, r.old)}
 	case !added.Voter:
 		return replaceStep{Now: fmt.Sprintf("%s has joined and does not vote yet; it is %d log entries behind", r.new, added.Lag)}, nil
 	case added.Lag > maxLag:
@@ -193,7 +192,7 @@ func (r *replacement) run(ctx context.Context, wait time.Duration) error {
 			return errInterrupted
 		}
 	}
-	if err := r.t.client.Cluster().RemoveMember(ctx, r.old); err != nil && client.CodeOf(err) != client.CodeNotFound {
+	if err := r.t.client.Cluster().RemoveMember(ctx, r.old); err != nil && !errors.Is(err, client.CodeNotFound) {
 		return err
 	}
 	for end := time.Now().Add(removalTime); ; {

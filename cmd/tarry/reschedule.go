@@ -34,7 +34,7 @@ func rescheduleCommand() *cobra.Command {
 		}
 		r.Filter, r.Spread, r.Postpone = f.filter(), spread.d, postpone.d
 		if *dry {
-			n, err := t.matching(ctx, args[0], []string{"delayed"}, r.Filter)
+			n, err := t.matching(ctx, args[0], []client.State{client.StateDelayed}, r.Filter)
 			return t.printDry("rescheduled", atMost(n, r.Max), err)
 		}
 		return t.reschedule(ctx, args[0], r)

@@ -10,7 +10,6 @@ import (
 
 	"tarry/client"
 	"tarry/cluster/backup"
-	"tarry/job"
 )
 
 // replaceBy replaces the state of a running cluster by a backup.
@@ -83,7 +82,7 @@ func (c *localCommand) safetyBackup(ctx context.Context, t *terminal, f *restore
 	var wrong error // the cluster, which is known before the backup costs anything
 	right := func(h *backup.Header) error {
 		if f.cluster != "" && h.ClusterID != f.cluster {
-			wrong = &client.Error{Code: string(job.CodeConflict), Message: fmt.Sprintf("--cluster is %q, and the id of the cluster at %s is %q; nothing was done", f.cluster, strings.Join(t.nodes, ","), h.ClusterID)}
+			wrong = &client.Error{Code: client.CodeConflict, Message: fmt.Sprintf("--cluster is %q, and the id of the cluster at %s is %q; nothing was done", f.cluster, strings.Join(t.nodes, ","), h.ClusterID)}
 		}
 		return wrong
 	}

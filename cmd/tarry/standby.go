@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
-	"tarry/job"
 )
 
 func standbyCommand() *cobra.Command {
@@ -107,7 +106,7 @@ func promoteCommand() *cobra.Command {
 		case err != nil:
 			return "", err
 		case s.Mode != client.StandbyFollowing:
-			return "", &client.Error{Code: string(job.CodeConflict), Message: "this cluster is not a standby, or was promoted already"}
+			return "", &client.Error{Code: client.CodeConflict, Message: "this cluster is not a standby, or was promoted already"}
 		}
 		alive := ""
 		if s.Connected {

@@ -61,7 +61,7 @@ func kickCommand() *cobra.Command {
 			return t.kickFound(ctx, *dry, client.Selection{Filter: k.Filter, Max: k.Max}, k.ToTopic)
 		}
 		if *dry {
-			n, err := t.matching(ctx, topic, []string{"dead"}, k.Filter)
+			n, err := t.matching(ctx, topic, []client.State{client.StateDead}, k.Filter)
 			return t.printDry("kicked", atMost(n, k.Max), err)
 		}
 		swept, err := t.client.Topics().Kick(ctx, topic, k)
@@ -87,9 +87,9 @@ func purgeCommand() *cobra.Command {
 	var f filterFlags
 	f.register(c)
 	var s client.Sweep
-	var state string
+	var state client.State
 	var all bool
-	c.flags.StringVarP(&state, "state", "s", "", "delete jobs in this `state`: dead, delayed or ready (required)")
+	c.flags.StringVarP((*string)(&state), "state", "s", "", "delete jobs in this `state`: dead, delayed or ready (required)")
 	c.flags.IntVarP(&s.Max, "max", "n", 0, "`number` of jobs to delete at most, 1 to 10000")
 	c.flags.BoolVar(&all, "all", false, "delete all of them")
 	dry, sure := c.dryFlag(), c.yesFlag()
@@ -103,8 +103,8 @@ func purgeCommand() *cobra.Command {
 		s.Filter = f.filter()
 		from, match := "all topics", func() (int, error) { return t.deadWith(ctx, s.Filter) }
 		if len(args) == 1 {
-			from, match = args[0], func() (int, error) { return t.matching(ctx, args[0], []string{state}, s.Filter) }
-		} else if state != "dead" || !onlyExactReason(s.Filter) {
+			from, match = args[0], func() (int, error) { return t.matching(ctx, args[0], []client.State{state}, s.Filter) }
+		} else if state != client.StateDead || !onlyExactReason(s.Filter) {
 			return usagef("takes a TOPIC; or --exact-reason alone, with --state dead")
 		}
 		matching := func() (int, error) {

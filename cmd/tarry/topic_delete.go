@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tarry/client"
-	"tarry/job"
 )
 
 const topicDeleteText = `Deletes the jobs of a topic, reserved ones too, then its settings, and at last the topic with its
@@ -88,7 +86,7 @@ func (t *terminal) deleteTopic(ctx context.Context, topic string, settings bool)
 	if err := t.deleteReserved(ctx, topic, &done.Deleted); err != nil {
 		return done, err
 	}
-	for _, state := range strings.Fields("delayed ready dead") {
+	for _, state := range []client.State{client.StateDelayed, client.StateReady, client.StateDead} {
 		for more := true; more; {
 			swept, err := t.client.Topics().Purge(ctx, topic, state, client.Sweep{})
 			done.Deleted += swept.Count
@@ -107,7 +105,7 @@ func (t *terminal) deleteTopic(ctx context.Context, topic string, settings bool)
 	}
 	swept, err := t.client.Topics().Drop(ctx, topic)
 	done.Deleted += swept.Count
-	if code := client.CodeOf(err); code == string(job.CodeInvalid) || code == client.CodeNotApplied {
+	if errors.Is(err, client.CodeInvalidArgument) || errors.Is(err, client.CodeNotApplied) {
 		t.notes.line("%s has no jobs, and stays among the topics for an hour: the nodes are not all of a release, and the cluster not of a version, that drops it at once", topic)
 		err = nil
 	}
@@ -127,7 +125,7 @@ func (t *terminal) deleteReserved(ctx context.Context, topic string, deleted *in
 			switch {
 			case f == nil:
 				*deleted++
-			case client.CodeOf(f) != client.CodeNotFound: // it has been finished meanwhile
+			case !errors.Is(f, client.CodeNotFound): // it has been finished meanwhile
 				err = errors.Join(err, f)
 			}
 		}

@@ -207,7 +207,7 @@ func (w *worker) next(ctx context.Context) (*client.Reserved, error) {
 			return nil, nil
 		case err == nil:
 			w.serving()
-		case code != exitUnreachable && code != exitUnknown && client.CodeOf(err) != client.CodeOverloaded:
+		case code != exitUnreachable && code != exitUnknown && !errors.Is(err, client.CodeOverloaded):
 			return nil, err
 		default:
 			if !w.told.Swap(true) {
@@ -306,8 +306,7 @@ func (w *worker) heartbeat(ctx context.Context, job *client.Reserved, lost conte
 	beat := cmp.Or(w.beat, cmp.Or(w.reserve.TTR, job.TTR.Duration)/3, time.Millisecond)
 	for sleep.For(ctx, beat) {
 		_, err := w.t.client.Touch(ctx, job.Ref(), w.reserve.TTR)
-		switch client.CodeOf(err) {
-		case client.CodeNotFound, client.CodeStaleToken, client.CodeNotReserved:
+		if errors.Is(err, client.CodeNotFound) || errors.Is(err, client.CodeStaleToken) || errors.Is(err, client.CodeNotReserved) {
 			lost(fmt.Errorf("%w: %s", errLost, explain(err)))
 			return
 		}
