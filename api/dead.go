@@ -1,9 +1,6 @@
 package api
 
 import (
-	"context"
-	"time"
-
 	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -170,44 +167,35 @@ func (s *server) purgeDead(x *call) error {
 // rate holds for all of them together, because each topic goes on with the number of jobs
 // that were done.
 func (s *server) sweepDead(x *call, word string, most uint64, filter *jobpb.Filter, op func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op) error {
-	ctx, cancel := x.timeout(s.Timeout)
+	b, cancel := s.bulk(x, most)
 	defer cancel()
-	end := time.Now().Add(s.Timeout / 2)
-	var done uint64
-	for {
-		topics, err := s.reads.DeadTopics(ctx, &jobpb.DeadTopicsQuery{Reason: *filter.ExactReason, Max: deadTopicsStep}, false)
-		if err != nil && done == 0 {
-			return err
-		}
-		more := err != nil // then the next call gets the error
-		for _, g := range topics.GetGroups() {
-			if more = done >= most || !time.Now().Before(end); more {
-				break
+	var topics []*jobpb.DeadGroup // that are left of those read
+	var from *jobpb.Progress      // in the first of them
+	unread := true                // there are more topics
+	more, err := b.run(func(left uint64) (bool, error) {
+		if len(topics) == 0 {
+			read, err := s.reads.DeadTopics(b.ctx, &jobpb.DeadTopicsQuery{Reason: *filter.ExactReason, Max: deadTopicsStep}, false)
+			if err != nil || len(read.Groups) == 0 {
+				return false, err
 			}
-			if done, more, err = s.sweepDeadOf(ctx, end, g.Topic, done, most, filter, op); err != nil {
-				return err
-			}
-			if more {
-				break
-			}
+			topics, unread = read.Groups, read.Topics > uint64(len(read.Groups))
 		}
-		if more || topics.GetTopics() <= uint64(len(topics.GetGroups())) {
-			x.swept(word, done, more)
-			return nil
+		last, more, err := b.apply(op(topics[0].Topic, uint32(min(left, sweepStep)), &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: from}))
+		if err != nil {
+			return false, err
 		}
-	}
-}
-
-// sweepDeadOf is the part of sweepDead in one topic.
-func (s *server) sweepDeadOf(ctx context.Context, end time.Time, topic string, done, most uint64, filter *jobpb.Filter, op func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op) (uint64, bool, error) {
-	var from *jobpb.Progress
-	if done > 0 {
-		from = &jobpb.Progress{Done: done}
-	}
-	return s.repeatUntil(ctx, end, done, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
-		if last != nil {
-			from = last.GetDetails().GetNext()
+		if from = last.GetDetails().GetNext(); more {
+			return true, nil
 		}
-		return op(topic, uint32(min(left, sweepStep)), &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: from})
+		topics = topics[1:]
+		if b.done > 0 {
+			from = &jobpb.Progress{Done: b.done}
+		}
+		return len(topics) > 0 || unread, nil
 	})
+	if err != nil {
+		return err
+	}
+	x.swept(word, b.done, more)
+	return nil
 }

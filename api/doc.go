@@ -13,7 +13,7 @@
 //   - jobs: jobs.go (add, get, delete), batch.go and atomicadd.go (many at once),
 //     change.go (finish, release, touch, bury, kick, move), update.go (PATCH),
 //     reserve.go, finish_reserve.go, stream.go, refill.go, list.go, history.go
-//   - topics: topics.go, rates.go, forecast.go, pause.go, sweep.go (kick, purge, move), settings.go, push.go
+//   - topics: topics.go, rates.go, forecast.go, pause.go, sweep.go (kick, purge, move; bulk.go runs their steps), settings.go, push.go
 //   - schedules: schedules.go, schedule_show.go
 //   - the cluster and the node: cluster.go, clock.go, health.go, metrics.go
 //   - the dashboard (package ui): dashboard.go

@@ -83,11 +83,7 @@ func (s *server) moveListed(x *call, m *topicMove, cursor string) error {
 			return err
 		}
 	}
-	done, err := s.changeAll(x, q, &jobpb.Condition{States: m.States}, m.most, func(ref *jobpb.Ref, _ *jobpb.Condition) *jobpb.Op {
+	return s.changeListed(x, "moved", q, &jobpb.Condition{States: m.States}, m.most, func(ref *jobpb.Ref, _ *jobpb.Condition) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: ref, To: m.To}}}
 	})
-	if err != nil {
-		return err
-	}
-	return x.changedJobs("moved", q, &done)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -35,12 +34,6 @@ type reschedule struct {
 // maxWindows bounds the windows of a postponement.
 const maxWindows = 10_000
 
-// rescheduled is what a call has done.
-type rescheduled struct {
-	changes
-	unchanged uint64 // jobs whose due time is already as asked for
-}
-
 // rescheduleTopic handles POST /v1/topics/{topic}/reschedule.
 func (s *server) rescheduleTopic(x *call) error {
 	topic, err := x.pathTopic()
@@ -55,26 +48,25 @@ func (s *server) rescheduleTopic(x *call) error {
 	if err != nil {
 		return err
 	}
-	done, windowEnd, err := s.rescheduleJobs(x, p)
-	if err != nil {
+	b, cancel := s.bulk(x, p.most)
+	defer cancel()
+	b.repeatable = true
+	unchanged := uint64(0) // jobs whose due time is already as asked for
+	if _, err := b.run(func(left uint64) (bool, error) { return p.page(b, left, &unchanged) }); err != nil {
 		return err
 	}
 	w := &x.json
 	w.success()
-	w.number("rescheduled", done.done)
-	w.numberUnlessZero("unchanged", done.unchanged)
-	if done.skipped > 0 {
-		w.number("skipped", done.skipped)
-		w.text("reason", done.reason)
-	}
-	if windowEnd > p.from {
-		p.setWindow(windowEnd)
-		place, err := cursorOf(p.query, done.next)
+	w.number("rescheduled", b.done)
+	w.numberUnlessZero("unchanged", unchanged)
+	b.writeSkipped(w)
+	if p.windowEnd > p.from {
+		place, err := cursorOf(p.query, b.next)
 		if err != nil {
 			return err
 		}
 		w.boolean("more", true)
-		w.text("next", strconv.FormatInt(windowEnd, 10)+"."+place)
+		w.text("next", strconv.FormatInt(p.windowEnd, 10)+"."+place)
 	}
 	w.endObject()
 	return nil
@@ -157,70 +149,25 @@ func (p *reschedule) goOn(cursor string) error {
 	return job.CheckJobQuery(p.query)
 }
 
-// rescheduleJobs changes jobs page by page, and returns in which window to go on, behind
-// done.next; p.from: it is done. It ends at p.most jobs, after half of the call's timeout, at
-// the end of a window, or when a page after the first fails, which the next call repeats.
-func (s *server) rescheduleJobs(x *call, p *reschedule) (done rescheduled, windowEnd int64, err error) {
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	end := time.Now().Add(s.Timeout / 2)
-	for first := true; ; first = false {
-		p.query.Max = uint32(min(sweepStep, p.most-done.done))
-		err := s.reschedulePage(ctx, x, p, &done)
-		if err != nil && first {
-			return rescheduled{}, 0, err
-		}
-		if err != nil {
-			done.next = p.query.After
-			return done, p.windowEnd, nil // the next call gets the error
-		}
-		p.query.After = done.next
-		if done.next == nil {
-			if p.setWindow(p.windowStart()); p.windowEnd == p.from || done.done > 0 {
-				return done, p.windowEnd, nil
-			}
-		}
-		if done.done >= p.most || !time.Now().Before(end) {
-			return done, p.windowEnd, nil
-		}
-	}
-}
-
-// reschedulePage changes the jobs of one page, each on the condition that it has not changed
-// since it was read.
-func (s *server) reschedulePage(ctx context.Context, x *call, p *reschedule, done *rescheduled) error {
-	page, err := s.reads.Jobs(ctx, p.query, false)
-	if err != nil {
-		return err
-	}
+// page changes the jobs of a page, each on the condition that it has not changed since it was read,
+// and reports whether the call goes on: it ends with a window in which it has changed jobs.
+func (p *reschedule) page(b *bulk, left uint64, unchanged *uint64) (more bool, err error) {
+	p.query.Max = uint32(min(sweepStep, left))
 	now := time.Now().UnixMilli()
-	var ops []*jobpb.Op
-	var room int64
-	for _, j := range page.Jobs {
-		room += jobRoom(j)
+	err = b.page(p.query, func(j *jobpb.Job) *jobpb.Op {
 		due := p.due(j.Seq, j.DueMs, now)
 		if due == j.DueMs {
-			done.unchanged++
-			continue
+			*unchanged++
+			return nil
 		}
 		condition := &jobpb.Condition{Revision: j.Revision, States: []jobpb.State{jobpb.State_STATE_DELAYED}, Topic: p.query.Topic}
-		op := &jobpb.Op{Kind: &jobpb.Op_Update{Update: &jobpb.Update{Ref: &jobpb.Ref{Seq: j.Seq}, Condition: condition, DueMs: &due}}}
-		ops = append(ops, op)
-		room += int64(op.SizeVT())
+		return &jobpb.Op{Kind: &jobpb.Op_Update{Update: &jobpb.Update{Ref: &jobpb.Ref{Seq: j.Seq}, Condition: condition, DueMs: &due}}}
+	})
+	if err != nil || b.next != nil {
+		return true, err
 	}
-	if err := x.claim(room); err != nil {
-		return err
-	}
-	defer x.unclaim(room)
-	if len(ops) > 0 {
-		results, err := doOps(ctx, s.Queue, ops)
-		if err != nil {
-			return err
-		}
-		done.count(results)
-	}
-	done.next = page.Next
-	return nil
+	p.setWindow(p.windowStart())
+	return p.windowEnd > p.from && b.done == 0, nil
 }
 
 // due returns the due time that a delayed job gets. For a spread it is the first of some

@@ -1,0 +1,194 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// sweepStep is how many jobs one command of a bulk change examines and changes at most, so that
+// it does not delay other commands for long.
+const sweepStep = 1000
+
+// bulk is a call that changes many jobs, step by step. A step is a command of the state machine
+// that goes on behind the one before, or a page of jobs that are changed in one command.
+type bulk struct {
+	*server
+	x          *call
+	ctx        context.Context
+	end        time.Time // no step begins after it
+	most       uint64
+	repeatable bool // a step may be done twice
+
+	done, skipped uint64
+	reason        string // why the first job was skipped
+	incomplete    bool
+	next          *jobpb.JobMark // where there are more jobs; nil: nowhere
+	began         bool           // there is something to respond with
+}
+
+// bulk returns a call that changes most jobs at most, for half of its timeout.
+func (s *server) bulk(x *call, most uint64) (*bulk, context.CancelFunc) {
+	ctx, cancel := x.timeout(s.Timeout)
+	return &bulk{server: s, x: x, ctx: ctx, end: time.Now().Add(s.Timeout / 2), most: most}, cancel
+}
+
+// run repeats step, which gets the number of jobs left, and reports whether there are more. It
+// ends when step says that there are none, when the most jobs are done or the time is up, and
+// when a step after the first was certainly not applied, or is repeatable: the next call gets
+// that error.
+func (b *bulk) run(step func(left uint64) (more bool, err error)) (more bool, err error) {
+	for {
+		more, err := step(b.most - b.done)
+		switch {
+		case err == nil && !more:
+			return false, nil
+		case err == nil:
+		case !b.began:
+			return false, err
+		case b.repeatable || outcomes[job.CodeOf(err)] == "not_applied":
+			return true, nil
+		default:
+			return false, job.Unknown("the first %d jobs were done; then: %w", b.done, err)
+		}
+		if b.done >= b.most || !time.Now().Before(b.end) {
+			return true, nil
+		}
+	}
+}
+
+// apply does the operation of a step and reports whether there are more jobs for it.
+func (b *bulk) apply(op *jobpb.Op) (last *jobpb.Result, more bool, err error) {
+	r, err := doOne(b.ctx, b.Queue, op)
+	if err != nil {
+		return nil, false, err
+	}
+	b.done += uint64(r.Count)
+	b.began = b.done > 0
+	return r, r.GetDetails().GetNext() != nil || r.More, nil
+}
+
+// page changes the jobs of a page of the query, each by the operation that change returns; nil:
+// the job stays. The query then is that of the next page.
+func (b *bulk) page(q *jobpb.JobQuery, change func(*jobpb.Job) *jobpb.Op) error {
+	page, err := b.reads.Jobs(b.ctx, q, false)
+	if err != nil {
+		return err
+	}
+	var ops []*jobpb.Op
+	var room int64
+	for _, j := range page.Jobs {
+		room += jobRoom(j)
+		if op := change(j); op != nil {
+			ops = append(ops, op)
+			room += int64(op.SizeVT())
+		}
+	}
+	if err := b.x.claim(room); err != nil {
+		return err
+	}
+	defer b.x.unclaim(room)
+	if len(ops) > 0 {
+		results, err := doOps(b.ctx, b.Queue, ops)
+		if err != nil {
+			return err
+		}
+		b.count(results)
+	}
+	b.incomplete = b.incomplete || page.Incomplete
+	b.next, q.After, b.began = page.Next, page.Next, true
+	return nil
+}
+
+// count adds the results of one step. A job that is gone or no longer as the query wants
+// it is none of those that were asked for.
+func (b *bulk) count(results []*jobpb.Result) {
+	for _, r := range results {
+		switch r.Code {
+		case jobpb.Code_OK:
+			b.done++
+		case jobpb.Code_NOT_FOUND, jobpb.Code_CONDITION_FAILED:
+		default:
+			if b.skipped++; b.skipped == 1 {
+				b.reason = r.Message
+			}
+		}
+	}
+}
+
+// sweep applies the commands that step returns, one after the other, and responds with how many
+// jobs they changed, as word, and whether there are more. step gets the number of jobs left and
+// the previous result, nil at first.
+func (s *server) sweep(x *call, word string, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) error {
+	b, cancel := s.bulk(x, most)
+	defer cancel()
+	var last *jobpb.Result
+	more, err := b.run(func(left uint64) (more bool, err error) {
+		last, more, err = b.apply(step(left, last))
+		return more, err
+	})
+	if err != nil {
+		return err
+	}
+	x.swept(word, b.done, more)
+	return nil
+}
+
+// swept responds with how many jobs a sweep has changed, as word, and whether there are more.
+func (x *call) swept(word string, done uint64, more bool) {
+	x.json.success()
+	x.json.number(word, done)
+	x.json.booleanIfTrue("more", more)
+	x.json.endObject()
+}
+
+// changeListed changes up to most of the jobs of the query that are in the states of the condition,
+// and responds with how many there were, as word, and where there are more.
+func (s *server) changeListed(x *call, word string, q *jobpb.JobQuery, condition *jobpb.Condition, most uint64, make change) error {
+	b, cancel := s.bulk(x, most)
+	defer cancel()
+	sample := make(&jobpb.Ref{Seq: 1}, condition)
+	if err := check(sample); err != nil {
+		return err
+	}
+	step := uint64(max(1, min(sweepStep, foundBytes/sample.SizeVT())))
+	_, err := b.run(func(left uint64) (more bool, err error) {
+		q.Max = uint32(min(step, left))
+		err = b.page(q, func(j *jobpb.Job) *jobpb.Op {
+			if len(condition.States) > 0 && !slices.Contains(condition.States, j.State) {
+				return nil
+			}
+			return make(&jobpb.Ref{Seq: j.Seq}, condition)
+		})
+		return b.next != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	next, err := cursorOf(q, b.next)
+	if err != nil {
+		return err
+	}
+	w := &x.json
+	w.success()
+	w.number(word, b.done)
+	b.writeSkipped(w)
+	w.booleanIfTrue("incomplete", b.incomplete)
+	if next != "" {
+		w.boolean("more", true)
+		w.text("next", next)
+	}
+	w.endObject()
+	return nil
+}
+
+// writeSkipped writes how many jobs were skipped, if there are any.
+func (b *bulk) writeSkipped(w *writer) {
+	if b.skipped > 0 {
+		w.number("skipped", b.skipped)
+		w.text("reason", b.reason)
+	}
+}
