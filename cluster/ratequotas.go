@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tarry/fsm"
+	"tarry/internal/tokenbucket"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -20,15 +21,7 @@ type rateQuotas struct {
 
 	mu  sync.Mutex
 	all *fsm.Namespaces // whose rates these are
-	of  map[string]*addBucket
-}
-
-// addBucket is a token bucket with as many tokens as a second brings, and at least one. What
-// is done at once may take more than it has: then the next ones wait longer.
-type addBucket struct {
-	rate   float64 // tokens a second
-	tokens float64
-	at     time.Time
+	of  map[string]*tokenbucket.Bucket
 }
 
 // maxThenDebt bounds by how much what follows finishes may overdraw a bucket, as the time in
@@ -39,7 +32,7 @@ const maxThenDebt = 5 * time.Second
 type taken struct {
 	op     int
 	add    int // number of the add in the operation
-	bucket *addBucket
+	bucket *tokenbucket.Bucket
 	tokens float64
 }
 
@@ -64,15 +57,15 @@ func (q *rateQuotas) take(all *fsm.Namespaces, ops []*jobpb.Op, may func(*jobpb.
 			if b == nil {
 				continue
 			}
-			if b.fill(now); b.tokens < 1 && op.GetAtomicAdd().GetFinish() == nil {
-				return nil, b.refusal(name)
+			if b.Fill(now); b.Left < 1 && op.GetAtomicAdd().GetFinish() == nil {
+				return nil, rateRefusal(b, name)
 			}
 			list = append(list, taken{op: i, add: n, bucket: b})
 		}
 	}
 	for i := range list {
 		one := &list[i]
-		one.tokens = one.bucket.spend(ops[one.op].GetAtomicAdd().GetFinish() != nil)
+		one.tokens = spend(one.bucket, ops[one.op].GetAtomicAdd().GetFinish() != nil)
 	}
 	return list, nil
 }
@@ -110,61 +103,52 @@ func (q *rateQuotas) giveBack(list []taken, results []*jobpb.Result, err error) 
 			done = one.added(results[one.op])
 		}
 		if !done {
-			one.bucket.add(one.tokens)
+			one.bucket.Return(one.tokens)
 		}
 	}
 }
 
-// use takes over the rates of all. A bucket stays as long as its namespace has the rate.
+// use takes over the rates of all. A bucket stays as long as its namespace has the rate. What is done at
+// once may take more than it has: then the next ones wait longer.
 func (q *rateQuotas) use(all *fsm.Namespaces, now time.Time) {
 	if q.all == all {
 		return
 	}
 	before := q.of
-	q.all, q.of = all, make(map[string]*addBucket)
+	q.all, q.of = all, make(map[string]*tokenbucket.Bucket)
 	for _, n := range all.All() {
 		milli := n.GetQuotas().GetRateMilli()
 		if milli == 0 {
 			continue
 		}
-		b := &addBucket{rate: float64(milli) / 1000, at: now}
-		b.tokens = b.most()
-		if old := before[n.Name]; old != nil && old.rate == b.rate {
-			b = old
+		rate := float64(milli) / 1000
+		if b := before[n.Name]; b != nil && b.Rate == rate {
+			q.of[n.Name] = b
+			continue
 		}
-		q.of[n.Name] = b
-	}
-}
-
-func (b *addBucket) most() float64 { return max(1, b.rate) }
-
-func (b *addBucket) add(tokens float64) { b.tokens = min(b.tokens+tokens, b.most()) }
-
-func (b *addBucket) fill(now time.Time) {
-	if more := now.Sub(b.at).Seconds() * b.rate; more > 0 {
-		b.add(more)
-		b.at = now
+		full := tokenbucket.New(rate, max(1, rate), now) // what a second brings
+		q.of[n.Name] = &full
 	}
 }
 
 // spend takes one token, and returns how much it took: for what follows a finish no more than
 // the greatest debt allows.
-func (b *addBucket) spend(then bool) float64 {
+func spend(b *tokenbucket.Bucket, then bool) float64 {
 	one := 1.0
 	if then {
-		one = max(0, min(1, b.tokens+b.rate*maxThenDebt.Seconds()))
+		one = max(0, min(1, b.Left+b.Rate*maxThenDebt.Seconds()))
 	}
-	b.tokens -= one
+	b.Left -= one
 	return one
 }
 
-func (b *addBucket) refusal(name string) error {
-	e := job.Errorf(job.CodeOverQuota, "namespace %q has added as many jobs through this node as its quota, rate, allows: %v a second", name, b.rate)
-	e.RetryAfter = time.Duration(math.Ceil((1-b.tokens)/b.rate*1000)) * time.Millisecond
+func rateRefusal(b *tokenbucket.Bucket, name string) error {
+	e := job.Errorf(job.CodeOverQuota, "namespace %q has added as many jobs through this node as its quota, rate, allows: %v a second", name, b.Rate)
+	e.RetryAfter = time.Duration(math.Ceil((1-b.Left)/b.Rate*1000)) * time.Millisecond
 	return e
 }
 
-func (q *rateQuotas) bucket(add *jobpb.Add) (*addBucket, string) {
+func (q *rateQuotas) bucket(add *jobpb.Add) (*tokenbucket.Bucket, string) {
 	name := q.all.Of(add.GetTopic()).GetName()
 	return q.of[name], name
 }

@@ -124,7 +124,7 @@ func TestWhatWasNotDoneTakesNothingOfTheRate(t *testing.T) {
 			tokens, err := q.take(all, c.ops, anybodyMay, now)
 			require.NoError(t, err)
 			q.giveBack(tokens, c.results, c.err)
-			require.InDelta(t, c.left, q.of["a"].tokens, 1e-9)
+			require.InDelta(t, c.left, q.of["a"].Left, 1e-9)
 		})
 	}
 }

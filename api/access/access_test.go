@@ -161,11 +161,6 @@ func TestAskingIsLimitedByAddress(t *testing.T) {
 	guess(401, "10.0.0.2:1")
 	require.Equal(t, before+1, asked)
 
-	b := newBucket(askBurst, askEvery, time.UnixMilli(0))
-	b.left = 0
-	require.False(t, b.take(time.UnixMilli(0)))
-	require.True(t, b.take(time.UnixMilli(askEvery.Milliseconds())))
-	require.False(t, b.take(time.UnixMilli(askEvery.Milliseconds())))
 	for n := range 2 * maxUnknown { // what is remembered is bounded
 		i.remember(sha256.Sum256([]byte{byte(n), byte(n >> 8)}))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tarry/api/audit"
 	"tarry/auth"
+	"tarry/internal/tokenbucket"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -21,7 +22,7 @@ type Control struct {
 	*Identity
 	*Watch
 	*Current
-	signIns *buckets // that failed
+	signIns *tokenbucket.Buckets // that failed, by the networks of clients
 }
 
 // Options configure a Control. Source is required.
@@ -42,7 +43,7 @@ func Open(o Options) *Control {
 	if ask == nil {
 		ask = func(context.Context) (uint64, error) { return o.Source.Auth().Revision, nil }
 	}
-	c := &Control{Checks: New(o.Source, o.Audit, o.Registry), Identity: NewIdentity(o.Source, ask), signIns: newBuckets(signInBurst, signInEvery)}
+	c := &Control{Checks: New(o.Source, o.Audit, o.Registry), Identity: NewIdentity(o.Source, ask), signIns: tokenbucket.NewBuckets(signInBurst, signInEvery, maxAsked)}
 	c.Watch = newWatch(o.Source, c.forget)
 	var asked *leader
 	if o.Leader != nil {

@@ -13,6 +13,7 @@ import (
 
 	"tarry/api/audit"
 	"tarry/auth"
+	"tarry/internal/tokenbucket"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -62,8 +63,8 @@ type Identity struct {
 
 	mu      sync.Mutex
 	unknown map[[sha256.Size]byte]time.Time // tokens that the leader does not know, and since when
-	asked   map[string]*bucket              // by address
-	all     *bucket                         // of all addresses together
+	asked   *tokenbucket.Buckets            // by address
+	all     tokenbucket.Bucket              // of all addresses together
 }
 
 // NewIdentity returns an identity by the state of source. leader returns the revision of the
@@ -71,7 +72,8 @@ type Identity struct {
 func NewIdentity(source Source, leader func(context.Context) (uint64, error)) *Identity {
 	return &Identity{
 		source: source, leader: newLeader(source, leader),
-		unknown: map[[sha256.Size]byte]time.Time{}, asked: map[string]*bucket{}, all: newBucket(allBurst, allEvery, time.Now()),
+		unknown: map[[sha256.Size]byte]time.Time{}, asked: tokenbucket.NewBuckets(askBurst, askEvery, maxAsked),
+		all: tokenbucket.New(1/allEvery.Seconds(), allBurst, time.Now()),
 	}
 }
 
@@ -141,18 +143,10 @@ func (i *Identity) isUnknown(key [sha256.Size]byte) bool {
 
 // mayAsk reports whether the leader may be asked for an address, and counts it.
 func (i *Identity) mayAsk(remote string) bool {
-	at, host := time.Now(), audit.Network(remote)
+	at := time.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	b := i.asked[host]
-	if b == nil {
-		if len(i.asked) >= maxAsked {
-			clear(i.asked) // those that ask for many are back soon
-		}
-		b = newBucket(askBurst, askEvery, at)
-		i.asked[host] = b
-	}
-	return b.take(at) && i.all.take(at)
+	return i.asked.Take(audit.Network(remote), at) && i.all.Take(at)
 }
 
 func (i *Identity) remember(key [sha256.Size]byte) {

@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"sync"
-	"time"
 
 	"tarry/job"
 )
@@ -90,26 +89,4 @@ func (l *leader) reached(ctx context.Context) error {
 			return job.NotApplied("this node does not have all the tokens yet that the leader has")
 		}
 	}
-}
-
-// bucket is a rate with a burst.
-type bucket struct {
-	burst float64
-	every time.Duration
-	left  float64
-	last  time.Time
-}
-
-func newBucket(burst float64, every time.Duration, at time.Time) *bucket {
-	return &bucket{burst: burst, every: every, left: burst, last: at}
-}
-
-func (b *bucket) take(at time.Time) bool {
-	b.left = min(b.burst, b.left+at.Sub(b.last).Seconds()/b.every.Seconds())
-	b.last = at
-	if b.left < 1 {
-		return false
-	}
-	b.left--
-	return true
 }

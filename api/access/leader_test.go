@@ -78,8 +78,8 @@ func TestAskingIsLimitedForAllTogether(t *testing.T) {
 			require.ErrorIs(t, err, errAskedTooOften)
 		}
 	}
-	require.Less(t, i.all.left, float64(allBurst))
-	i.all.left, i.all.last = 0, time.Now().Add(time.Hour) // none is given back meanwhile
+	require.Less(t, i.all.Left, float64(allBurst))
+	i.all.Left, i.all.At = 0, time.Now().Add(time.Hour) // none is given back meanwhile
 	_, err := i.Of(t.Context(), secretFor(t, "last"), "10.1.0.1:1", true)
 	require.ErrorIs(t, err, errAskedTooOften)
 

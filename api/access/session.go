@@ -10,7 +10,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"tarry/api/audit"
@@ -156,7 +155,7 @@ func (c *Control) SignIn(ctx context.Context, token, remote string) (session, id
 // address that fail too often are refused without a record. They keep no one out whose token is
 // accepted, who may be behind the same proxy.
 func (c *Control) signInFailed(record audit.Record, reason string, e *job.Error) error {
-	if !c.signIns.take(audit.Network(record.Remote), time.Now()) {
+	if !c.signIns.Take(audit.Network(record.Remote), time.Now()) {
 		c.denied.WithLabelValues(verbSignIn, "too_many").Inc()
 		e = job.Errorf(job.CodeOverloaded, "the token is not accepted, and too many sign-ins from this address have failed; try again in %d s", int(signInEvery.Seconds()))
 		e.RetryAfter = signInEvery
@@ -206,42 +205,3 @@ func (c *Control) SignOut(session, remote string) {
 
 // viaDashboard is how the audit log names the dashboard.
 const viaDashboard = "dashboard"
-
-// buckets are rates by the networks of clients, for at most maxAsked of them.
-type buckets struct {
-	burst float64
-	every time.Duration
-
-	mu sync.Mutex
-	of map[string]*bucket
-}
-
-func newBuckets(burst float64, every time.Duration) *buckets {
-	return &buckets{burst: burst, every: every, of: map[string]*bucket{}}
-}
-
-func (b *buckets) take(from string, at time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one := b.of[from]
-	if one == nil {
-		if len(b.of) >= maxAsked {
-			b.forget(at)
-		}
-		one = newBucket(b.burst, b.every, at)
-		b.of[from] = one
-	}
-	return one.take(at)
-}
-
-// forget makes room: it drops those that are full again, and all if there are none.
-func (b *buckets) forget(at time.Time) {
-	for from, one := range b.of {
-		if at.Sub(one.last).Seconds()/b.every.Seconds() >= b.burst {
-			delete(b.of, from)
-		}
-	}
-	if len(b.of) >= maxAsked {
-		clear(b.of)
-	}
-}

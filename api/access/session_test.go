@@ -155,27 +155,6 @@ func TestSessionsOfTokensThatAreNotHereYet(t *testing.T) {
 }
 
 func TestFailedSignInsAreBounded(t *testing.T) {
-	b, at := newBuckets(2, time.Second), time.UnixMilli(0)
-	for range 2 {
-		require.True(t, b.take("a", at))
-	}
-	require.False(t, b.take("a", at))
-	require.True(t, b.take("b", at))
-	require.False(t, b.take("a", at.Add(time.Second-1)))
-	require.True(t, b.take("a", at.Add(time.Second)))
-	for n := range 3 * maxAsked {
-		b.take(fmt.Sprint(n), at.Add(time.Hour))
-		require.LessOrEqual(t, len(b.of), maxAsked)
-	}
-	full := newBuckets(1, time.Second)
-	for n := range maxAsked {
-		full.take(fmt.Sprint(n), at)
-	}
-	full.take("1", at.Add(2*time.Second))
-	full.take("new", at.Add(2*time.Second))
-	require.False(t, full.take("1", at.Add(2*time.Second)), "who was refused is not forgotten for the others")
-	require.Len(t, full.of, 2)
-
 	c := Open(Options{Source: newChanging(withToken(t, enforced(), "ops", "*", "read"))})
 	defer c.Close()
 	code := CodeUnauthorized

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"tarry/internal/tokenbucket"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -18,10 +19,10 @@ import (
 // that a consumer can finish all that it holds, however much that is.
 type usage struct {
 	mu          sync.Mutex
-	rate, bytes budget
-	keeping     budget // the reserve of operations
-	keepBytes   budget // the reserve of bytes
-	leases      leases // of jobs that were reserved here
+	rate, bytes tokenbucket.Bucket
+	keeping     tokenbucket.Bucket // the reserve of operations
+	keepBytes   tokenbucket.Bucket // the reserve of bytes
+	leases      leases             // of jobs that were reserved here
 	connections uint32
 	crowded     uint32 // connections beyond the limit
 	waiters     uint32
@@ -65,23 +66,23 @@ func (c cost) kept(covered int64) (ops, bytes float64) {
 // fill is called with mu held.
 func (u *usage) fill(of *jobpb.TokenLimits, at time.Time) {
 	rate, bytes := float64(of.GetRateMilli())/1000, float64(of.GetBytes())
-	u.rate.fill(rate, max(rate, 1), at)
-	u.bytes.fill(bytes, max(bytes, 1), at)
-	u.keeping.fill(rate, max(keepSeconds*rate, minKeeps), at)
-	u.keepBytes.fill(bytes, max(keepSeconds*bytes, minKeeps*keepRequest), at)
+	u.rate.FillAt(rate, max(rate, 1), at)
+	u.bytes.FillAt(bytes, max(bytes, 1), at)
+	u.keeping.FillAt(rate, max(keepSeconds*rate, minKeeps), at)
+	u.keepBytes.FillAt(bytes, max(keepSeconds*bytes, minKeeps*keepRequest), at)
 }
 
 // lacks returns what is exceeded by a call, and in how long it is not; kept is set if the call needs
-// the reserve. The budgets must be filled.
+// the reserve. The buckets must be filled.
 func (u *usage) lacks(c cost, covered int64) (limit string, wait time.Duration, kept bool) {
-	limit, wait = longer(u.rate.lacks(float64(c.ops)), u.bytes.lacks(float64(c.bytes)))
+	limit, wait = longer(u.rate.Wait(float64(c.ops)), u.bytes.Wait(float64(c.bytes)))
 	if wait == 0 || c.ends+c.keeps == 0 {
 		return limit, wait, false
 	}
 	ops, bytes := c.kept(covered)
-	limit, wait = longer(u.keeping.lacks(ops), u.keepBytes.lacks(bytes))
+	limit, wait = longer(u.keeping.Wait(ops), u.keepBytes.Wait(bytes))
 	if !c.keepsOnly() {
-		l, w := longer(u.rate.lacks(float64(c.ops-c.ends-c.keeps)), u.bytes.lacks(float64(c.bytes)))
+		l, w := longer(u.rate.Wait(float64(c.ops-c.ends-c.keeps)), u.bytes.Wait(float64(c.bytes)))
 		if w > wait {
 			limit, wait = l, w
 		}
@@ -102,19 +103,19 @@ func (u *usage) take(of *jobpb.TokenLimits, at time.Time, credit int64, c cost) 
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.fill(of, at)
-	u.rate.left += float64(credit)
+	u.rate.Left += float64(credit)
 	covered := c.sure + u.leases.cover(&c, at, false)
 	limit, wait, kept := u.lacks(c, covered)
 	if wait > 0 && !c.must {
 		return limit, wait
 	}
-	u.rate.left -= float64(c.ops)
-	u.bytes.left -= float64(c.bytes)
+	u.rate.Left -= float64(c.ops)
+	u.bytes.Left -= float64(c.bytes)
 	if kept {
 		u.leases.cover(&c, at, true)
 		ops, bytes := c.kept(covered)
-		u.keeping.left -= ops
-		u.keepBytes.left -= bytes
+		u.keeping.Left -= ops
+		u.keepBytes.Left -= bytes
 	}
 	return "", 0
 }
@@ -165,14 +166,14 @@ func (u *usage) finished(finishes []*jobpb.Finish, results []*jobpb.Result) {
 func (u *usage) readInVain(bytes int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.keepBytes.left -= float64(max(0, bytes-keepRequest))
+	u.keepBytes.Left -= float64(max(0, bytes-keepRequest))
 }
 
 // giveBack takes back bytes that were counted.
 func (u *usage) giveBack(bytes int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.bytes.left = min(u.bytes.most, u.bytes.left+float64(bytes))
+	u.bytes.Return(float64(bytes))
 }
 
 // more returns how many more whole operations are allowed now, at most most.
@@ -183,5 +184,5 @@ func (u *usage) more(of *jobpb.TokenLimits, at time.Time, most uint32) uint32 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.fill(of, at)
-	return uint32(min(float64(most), max(0, math.Floor(u.rate.left+rounding))))
+	return uint32(min(float64(most), max(0, math.Floor(u.rate.Left+tokenbucket.Rounding))))
 }

@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"fsm/store":  {"internal/durable"},
 	"schedule":   {"job"},
 	"rates":      {"job"},
-	"api":        {"job", "auth", "invitation", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep"},
+	"api":        {"job", "auth", "invitation", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep", "internal/tokenbucket"},
 	"api/wire":   {"job", "auth", "api/access"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"examples/unpaid": {"client"},
 	// A module of its own that builds the rest.
 	"deploy/release": {},
-	"cluster":        {"job", "auth", "invitation", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/s3", "internal/sleep"},
+	"cluster":        {"job", "auth", "invitation", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/s3", "internal/sleep", "internal/tokenbucket"},
 	"bench":          {"bench", "internal/freeport", "internal/sleep"},
 	"bench/peers":    {"bench", "internal/freeport", "internal/sleep"},
 	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/logtail", "internal/s3", "internal/secretkeys", "internal/sleep"},
@@ -58,20 +58,21 @@ var mayImport = map[string][]string{
 	"integration": {"chaos", "bench/localcluster"},
 	"chaos/disk":  {}, // a file system knows nothing of queues
 
-	"internal/addrlimit":  {},
-	"internal/alarm":      {},
-	"internal/certs":      {},
-	"internal/golden":     {},
-	"internal/keyfile":    {},
-	"internal/secretkeys": {"internal/keyfile"},
-	"internal/s3":         {"internal/keyfile"},
-	"internal/durable":    {},
-	"internal/freeport":   {},
-	"internal/logtail":    {},
-	"internal/smalldisk":  {}, // of tests only: it mounts
-	"internal/replay":     {},
-	"internal/sleep":      {},
-	"internal/testseed":   {}, // of tests only
+	"internal/addrlimit":   {},
+	"internal/alarm":       {},
+	"internal/certs":       {},
+	"internal/golden":      {},
+	"internal/keyfile":     {},
+	"internal/secretkeys":  {"internal/keyfile"},
+	"internal/s3":          {"internal/keyfile"},
+	"internal/durable":     {},
+	"internal/freeport":    {},
+	"internal/logtail":     {},
+	"internal/smalldisk":   {}, // of tests only: it mounts
+	"internal/replay":      {},
+	"internal/sleep":       {},
+	"internal/testseed":    {}, // of tests only
+	"internal/tokenbucket": {},
 
 	// Empty functions, unless a binary is built for the fault harness.
 	"internal/hook": {},
