@@ -50,6 +50,24 @@ func TestMakeTestNamesTestsThatExist(t *testing.T) {
 	}
 }
 
+// Public CI runs what everybody can run, with the Go of the module and the whole history.
+func TestTheWorkflowRunsEverything(t *testing.T) {
+	var w struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Run  string
+				With map[string]string
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".github/workflows/ci.yml")), &w))
+	steps := w.Jobs["run"].Steps
+	require.Len(t, steps, 3)
+	require.Equal(t, "0", steps[0].With["fetch-depth"])
+	require.Equal(t, "go.mod", steps[1].With["go-version-file"])
+	require.Regexp(t, `PATH.* \.ci/run$`, steps[2].Run)
+}
+
 // go test says nothing of a test that is not there.
 func TestDocsNameTestsThatExist(t *testing.T) {
 	named := 0
