@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"tarry/api/wire"
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -61,9 +62,15 @@ func (s *server) health(x *call) error {
 	x.json.b = strconv.AppendInt(x.json.b, int64(h.FailureTolerance), 10)
 	x.json.text("severity", h.Severity())
 	x.json.texts("reasons", h.Reasons)
-	objects(&x.json, "problems", h.Reasons, func(reason string) {
-		x.json.text("severity", job.Severity(reason))
-		x.json.text("reason", reason)
+	objects(&x.json, "problems", h.Problems, func(p *report.Problem) {
+		x.json.text("severity", p.Severity)
+		x.json.text("reason", p.Text)
+		x.json.text("kind", p.Kind)
+		x.json.boolean("unhealthy", p.Unhealthy)
+		x.json.textUnlessEmpty("node", p.Node)
+		if p.AtMs != 0 {
+			x.json.timestamp("at", p.AtMs)
+		}
 	})
 	x.json.number("cluster_version", uint64(h.ClusterVersion))
 	x.json.text("upgrade", h.Upgrade)

@@ -132,7 +132,7 @@ var replies = map[string]string{
 	"Uninvited":     "success:bool id",
 	"Member":        "id address http_address role voter:bool non_voter?:bool alive:bool draining?:bool applied_index:int lag:int disk_free?:int disk_low?:bool version cluster_version:int min_cluster_version:int max_cluster_version:int",
 	"Health":        "success:bool healthy:bool severity failure_tolerance:num reasons:[]string problems:[]Problem cluster_version:int upgrade",
-	"Problem":       "severity reason",
+	"Problem":       "severity reason kind unhealthy:bool node? at?:time",
 	"ClusterEvents": "success:bool node started_at?:time events:[]ClusterEvent",
 	"ClusterEvent":  "number:int at:time kind level event details:headers",
 	"NodeLog":       "success:bool node lines:[]string",

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
 	"tarry/rates"
@@ -52,7 +53,7 @@ type Queue interface {
 // Operator executes the operators' calls on the cluster.
 type Operator interface {
 	Members(ctx context.Context) ([]job.Member, error)
-	Health(ctx context.Context) (job.Health, error)
+	Health(ctx context.Context) (*report.Health, error)
 	// Clocks compares the nodes' clocks. It blocks for some seconds at most.
 	Clocks(ctx context.Context) (job.Clocks, error)
 	// ResetClock sets the queue's clock back to the clock of the majority of the nodes. It

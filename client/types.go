@@ -323,7 +323,7 @@ type Member struct {
 
 // Health is the cluster's state for an operator.
 type Health struct {
-	Healthy          bool     `json:"healthy"`
+	Healthy          bool     `json:"healthy"`           // despite problems that are only to be solved in time
 	FailureTolerance int      `json:"failure_tolerance"` // voters that may still fail
 	Severity         string   `json:"severity"`          // none, warning or critical; empty: an older node
 	Reasons          []string `json:"reasons"`
@@ -335,8 +335,12 @@ type Health struct {
 
 // Problem is a reason of Health.
 type Problem struct {
-	Severity string `json:"severity"` // warning or critical
-	Reason   string `json:"reason"`
+	Severity  string    `json:"severity"` // warning or critical
+	Reason    string    `json:"reason"`
+	Kind      string    `json:"kind"`          // what it is about, such as node_down; empty: an older node
+	Unhealthy bool      `json:"unhealthy"`     // the cluster is not healthy because of it
+	Node      string    `json:"node,omitzero"` // the node that it is about; empty: no single one
+	At        time.Time `json:"at,omitzero"`   // the instant that it is about; zero: there is none
 }
 
 // Verification compares the states of all nodes at one index of the log.

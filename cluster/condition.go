@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tarry/cluster/diskpolicy"
+	"tarry/cluster/report"
 )
 
 // condition implements membership.Condition.
@@ -17,20 +18,20 @@ func (c condition) Disk() diskpolicy.Health {
 func (c condition) Trouble() string { return c.n.raftTrouble() }
 func (c condition) Drained() bool   { return c.n.Draining() }
 
-// Warnings returns what this node knows that is a reason for the cluster not to be healthy.
-func (c condition) Warnings(now time.Time) []string {
+// Problems returns what this node knows that belongs into the cluster's health while it leads.
+func (c condition) Problems(now time.Time) []*report.Problem {
 	n := c.n
-	list := append(n.mux.CertificateWarnings(now), n.standbyReasons()...)
-	if why := n.members.Foreign(now); why != "" {
-		list = append(list, why)
+	list := append(n.mux.CertificateProblems(now), n.standbyProblems()...)
+	if p := n.members.Foreign(now); p != nil {
+		list = append(list, p)
 	}
 	for _, use := range n.shard.machine.LimitUses() {
 		if why := use.Reason(); why != "" {
-			list = append(list, why)
+			list = append(list, report.NewProblem(report.LimitNear, "", "%s", why))
 		}
 	}
-	if n.cfg.Warnings != nil {
-		list = append(list, n.cfg.Warnings()...)
+	if n.cfg.Problems != nil {
+		list = append(list, n.cfg.Problems()...)
 	}
 	return list
 }

@@ -14,6 +14,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/nodetls"
+	"tarry/cluster/report"
 	"tarry/cluster/standby"
 	"tarry/cluster/topicmetrics"
 	"tarry/cluster/transport"
@@ -98,9 +99,9 @@ type Config struct {
 	// Lead, if not nil, is called when the node begins to lead. It must return
 	// promptly when ctx ends, because the node waits for it.
 	Lead func(ctx context.Context, n *Node)
-	// Warnings, if not nil, returns reasons for the cluster not to be healthy while this node
-	// leads. It must not block.
-	Warnings func() []string
+	// Problems, if not nil, returns more problems of the cluster while this node leads. It must
+	// not block.
+	Problems func() []*report.Problem
 	// Left is called once, when this node has left its cluster on request. The process
 	// should end then.
 	Left func()

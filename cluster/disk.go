@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"tarry/cluster/diskspace"
-	"tarry/job"
 )
 
 // A node measures the free space of its disk (diskspace), reports it to the leader
@@ -30,13 +29,13 @@ func (n *Node) warnings() (list []string) {
 		list = append(list, "this node does not take part: "+why)
 	}
 	if why := n.members.AddsRefused(); why != "" {
-		list = append(list, job.ReasonAddsRefused+why)
+		list = append(list, "adds are refused: "+why)
 	}
 	if why := n.members.ClockGuard().Warning(); why != "" {
 		list = append(list, why)
 	}
-	if why := n.members.Foreign(time.Now()); why != "" {
-		list = append(list, why)
+	if p := n.members.Foreign(time.Now()); p != nil {
+		list = append(list, p.Text)
 	}
 	if n.opensToAnyNode() {
 		list = append(list, "tokens are enforced, but any node that finds the cluster becomes a member, which may do everything: run \"tarry cluster admission invited\", or set --cluster-tls-mode=require on all nodes")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -70,8 +71,8 @@ func (c *testCluster) shownDrained(n *Node) bool {
 		}
 	}
 	h, err := n.Health(c.t.Context())
-	return err == nil && slices.ContainsFunc(h.Reasons, func(why string) bool {
-		return strings.HasPrefix(why, n.cfg.NodeID+" is drained: ") && job.Severity(why) == job.SeverityWarning
+	return err == nil && slices.ContainsFunc(h.Problems, func(p *report.Problem) bool {
+		return strings.HasPrefix(p.Text, n.cfg.NodeID+" is drained: ") && p.Kind == string(report.NodeDrained) && p.Severity == report.Warning
 	})
 }
 

@@ -52,7 +52,7 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	n, set := c.n, c.gauges.setter(ch)
 	set("tarry_cluster_version", float64(n.shard.machine.Version()))
 	set("tarry_cluster_version_max", job.MaxVersion)
-	if h, leads := n.members.LeaderHealth(); leads {
+	if h := n.members.LeaderHealth(); h != nil {
 		set("tarry_cluster_healthy", flag(h.Healthy))
 		set("tarry_cluster_failure_tolerance", float64(h.FailureTolerance))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -17,7 +18,7 @@ import (
 func (n *Node) Members(ctx context.Context) ([]job.Member, error) { return n.members.Members(ctx) }
 
 // Health implements api.Operator.
-func (n *Node) Health(ctx context.Context) (job.Health, error) { return n.members.Health(ctx) }
+func (n *Node) Health(ctx context.Context) (*report.Health, error) { return n.members.Health(ctx) }
 
 // Clocks implements api.Operator.
 func (n *Node) Clocks(ctx context.Context) (job.Clocks, error) { return n.members.Clocks(ctx) }

@@ -2,11 +2,11 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
+	"tarry/cluster/report"
 	"tarry/cluster/standby"
 	"tarry/fsm"
 	"tarry/job"
@@ -119,19 +119,19 @@ func (n *Node) PromoteStandby(ctx context.Context, force bool) (job.Standby, err
 // standbyLagLimit is how far behind a standby may be before the cluster is not healthy.
 const standbyLagLimit = time.Minute
 
-// standbyReasons returns why a standby, whose leader this node is, is not healthy.
-func (n *Node) standbyReasons() (list []string) {
+// standbyProblems returns why a standby, whose leader this node is, is not healthy.
+func (n *Node) standbyProblems() (list []*report.Problem) {
 	if !n.shard.machine.Follows() {
 		return nil
 	}
 	s := n.follower.Status()
 	switch lag := time.Duration(s.LagSeconds() * float64(time.Second)); {
 	case s.Reseed:
-		list = append(list, "the standby has to be made again from a backup of its primary: "+s.Problem)
+		list = append(list, report.NewProblem(report.StandbyReseed, "", "the standby has to be made again from a backup of its primary: %s", s.Problem))
 	case s.Problem != "":
-		list = append(list, "the standby does not follow its primary: "+s.Problem)
+		list = append(list, report.NewProblem(report.StandbyStopped, "", "the standby does not follow its primary: %s", s.Problem))
 	case lag > standbyLagLimit:
-		list = append(list, fmt.Sprintf("the standby is %v behind its primary", lag.Round(time.Second)))
+		list = append(list, report.NewProblem(report.StandbyBehind, "", "the standby is %v behind its primary", lag.Round(time.Second)))
 	}
 	return list
 }

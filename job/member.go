@@ -1,9 +1,6 @@
 package job
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Member is one node of the cluster as the leader knows it.
 type Member struct {
@@ -66,52 +63,6 @@ func (a *About) StartedMS() int64 {
 type NodeSetting struct {
 	Name, Value string
 	Hidden      bool // there is a value that is not shown
-}
-
-// The severities of a problem: SeverityCritical means that clients are affected now,
-// SeverityWarning that they will be, or that a node needs a look. Alerts use the same words.
-const (
-	SeverityNone     = "none"
-	SeverityWarning  = "warning"
-	SeverityCritical = "critical"
-)
-
-// The beginnings of the reasons that are critical. A reason from a leader of another release
-// has its severity, too, because it is that of its text.
-const (
-	ReasonNoLeader    = "no leader is known to "
-	ReasonAddsRefused = "adds are refused: "
-)
-
-// Severity returns the severity of a reason of Health.
-func Severity(reason string) string {
-	if strings.HasPrefix(reason, ReasonNoLeader) || strings.HasPrefix(reason, ReasonAddsRefused) {
-		return SeverityCritical
-	}
-	return SeverityWarning
-}
-
-// Severity returns the highest severity of the reasons.
-func (h *Health) Severity() string {
-	worst := SeverityNone
-	for _, why := range h.Reasons {
-		if Severity(why) == SeverityCritical {
-			return SeverityCritical
-		}
-		worst = SeverityWarning
-	}
-	return worst
-}
-
-// Health is the cluster's state for an operator.
-type Health struct {
-	Healthy bool
-	// FailureTolerance is how many more voters may fail before writes stop.
-	FailureTolerance int
-	Reasons          []string // why it is not healthy, one sentence each
-
-	ClusterVersion uint32
-	Upgrade        string // what a raise of the cluster version waits for; empty: none is due
 }
 
 // The bounds of a backup. It keeps files of the store, and a node makes one at a time, so it

@@ -1,10 +1,10 @@
 package push
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
+	"tarry/cluster/report"
 	"tarry/job/jobpb"
 )
 
@@ -21,7 +21,7 @@ func (p *Pusher) opened(topic string, t *jobpb.PushTarget) (*jobpb.PushTarget, e
 	return &jobpb.PushTarget{Url: t.Url, Secret: secret, TimeoutMs: t.TimeoutMs, Concurrency: t.Concurrency, JobUrls: t.JobUrls}, nil
 }
 
-// setSealed remembers which topics have sealed secrets, for Warnings.
+// setSealed remembers which topics have sealed secrets, for Problems.
 func (p *Pusher) setSealed(settings map[string]*jobpb.TopicSettings) {
 	sealed := map[string][]byte{}
 	for topic, s := range settings {
@@ -34,9 +34,9 @@ func (p *Pusher) setSealed(settings map[string]*jobpb.TopicSettings) {
 	p.sealed = sealed
 }
 
-// Warnings returns what operators should know: that this node posts for topics whose secrets it
+// Problems returns what operators should know: that this node posts for topics whose secrets it
 // cannot open. It does not block.
-func (p *Pusher) Warnings() []string {
+func (p *Pusher) Problems() []*report.Problem {
 	p.mu.Lock()
 	sealed := p.sealed
 	p.mu.Unlock()
@@ -51,5 +51,5 @@ func (p *Pusher) Warnings() []string {
 	if failed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the leader posts no jobs of %d topics, because it cannot open their push secrets; the first is %q: %v", failed, first, why)}
+	return []*report.Problem{report.NewProblem(report.PushSecrets, "", "the leader posts no jobs of %d topics, because it cannot open their push secrets; the first is %q: %v", failed, first, why)}
 }

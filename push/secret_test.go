@@ -38,7 +38,7 @@ func TestASealedSecretSignsThePost(t *testing.T) {
 	r.becomes("a", jobpb.State_STATE_NONE)
 	h := (<-posts).Header
 	require.Equal(t, sign(secret, h.Get(headerTimestamp), "a", []byte("x")), h.Get(headerSignature))
-	require.Empty(t, r.pusher.Warnings())
+	require.Empty(t, r.pusher.Problems())
 }
 
 // Without the secret nothing is posted: not unsigned, and not signed with what is sealed.
@@ -65,11 +65,11 @@ func TestWithoutTheKeyNothingIsPosted(t *testing.T) {
 			require.Contains(t, j.Reason, "push: the secret of the topic cannot be used: ")
 			require.Contains(t, j.Reason, c.says)
 			require.Equal(t, 1.0, r.counted("no_key"))
-			require.Len(t, r.pusher.Warnings(), 1)
-			require.Contains(t, r.pusher.Warnings()[0], `1 topics, because it cannot open their push secrets; the first is "t"`)
+			require.Len(t, r.pusher.Problems(), 1)
+			require.Contains(t, r.pusher.Problems()[0].Text, `1 topics, because it cannot open their push secrets; the first is "t"`)
 			require.Zero(t, posts.Load())
 			r.stop()
-			require.Empty(t, r.pusher.Warnings(), "another node leads")
+			require.Empty(t, r.pusher.Problems(), "another node leads")
 			r.start()
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -23,6 +24,8 @@ type Operator struct {
 	NotReady []string
 	// Change changes the members, if it is set.
 	Change func([]job.Member) []job.Member
+	// Problems, if set, are those of the cluster's health.
+	Problems []*report.Problem
 	// Backups, if set, are the scheduled backups.
 	Backups *job.ScheduledBackups
 	// HTTP has addresses of nodes by their ids, instead of those of hosts that do not exist.
@@ -69,8 +72,13 @@ func (o *Operator) Members(context.Context) ([]job.Member, error) {
 }
 
 // Health implements api.Operator.
-func (o *Operator) Health(context.Context) (job.Health, error) {
-	return job.Health{FailureTolerance: 0, Reasons: []string{"n3 is not alive: gossip has no sign of it"}, ClusterVersion: 1, Upgrade: "version 2 waits for n3, which does not answer"}, o.Err
+func (o *Operator) Health(context.Context) (*report.Health, error) {
+	h := &report.Health{ClusterVersion: 1, Upgrade: "version 2 waits for n3, which does not answer", Problems: o.Problems}
+	if o.Problems == nil {
+		h.Problems = []*report.Problem{report.NewProblem(report.NodeDown, "n3", "n3 is not alive: gossip has no sign of it")}
+	}
+	h.Conclude()
+	return h, o.Err
 }
 
 // Clocks implements api.Operator.

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 	"tarry/internal/sleep"
 )
 
@@ -272,8 +273,8 @@ func (g *Guard) log(v verdict) {
 		return
 	}
 	g.loggedVerdict = now
-	if reasons := v.reasons(); len(reasons) > 0 {
-		g.cfg.Logger.Warn("clocks are off", "because", strings.Join(reasons, "; "))
+	if why := report.Texts(v.problems()); why != "" {
+		g.cfg.Logger.Warn("clocks are off", "because", why)
 		return
 	}
 	g.cfg.Logger.Info("the clocks of all members that reply are right again")

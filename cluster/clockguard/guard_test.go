@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -101,7 +102,7 @@ func TestACheckUsesTheReadingsOfTheLeader(t *testing.T) {
 		require.True(t, off)
 		require.Equal(t, -time.Hour, by)
 		require.Equal(t, map[string]time.Duration{"n1": 0, "n2": 0, "n3": -time.Hour}, s.Offsets())
-		require.Equal(t, []string{"the clock of n3 is 1h0m0s behind the majority's; more than 5s keeps it from leading: set it right"}, s.Reasons())
+		require.Equal(t, "the clock of n3 is 1h0m0s behind the majority's; more than 5s keeps it from leading: set it right", report.Texts(s.Problems()))
 		require.Empty(t, s.transferredTo)
 		require.Equal(t, job.CodeConflict, job.CodeOf(s.CheckLeader(t.Context(), "n3.c")))
 		require.NoError(t, s.CheckLeader(t.Context(), "n2.b"))
@@ -115,7 +116,7 @@ func TestACheckUsesTheReadingsOfTheLeader(t *testing.T) {
 		s.Forget()
 		_, off = s.Off("n1.a")
 		require.False(t, off)
-		require.Empty(t, s.Reasons())
+		require.Empty(t, s.Problems())
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -28,13 +29,13 @@ func (g *Guard) Offsets() map[string]time.Duration {
 	return list
 }
 
-// Reasons lists, as sentences, what was wrong with the clocks at the last Check.
-func (g *Guard) Reasons() []string {
+// Problems lists what was wrong with the clocks at the last Check.
+func (g *Guard) Problems() []*report.Problem {
 	v := g.last.Load()
 	if v == nil {
 		return nil
 	}
-	return v.reasons()
+	return v.problems()
 }
 
 // Compare asks all members for the time and compares their clocks. It blocks for a second
@@ -83,7 +84,7 @@ func (g *Guard) CheckReset(ctx context.Context) (to time.Time, err error) {
 	case v.majority.IsZero():
 		return time.Time{}, job.NotApplied("no majority of the voters has reported its time within %v", confirmTimeout)
 	case !v.agreed || !v.right(g.cfg.ServerID):
-		return time.Time{}, job.Errorf(job.CodeConflict, "set the nodes' clocks right first: %s", strings.Join(v.reasons(), "; "))
+		return time.Time{}, job.Errorf(job.CodeConflict, "set the nodes' clocks right first: %s", report.Texts(v.problems()))
 	}
 	v.ahead = g.queueAhead(v)
 	if !v.ranAway() {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 )
 
 // offset is how far a clock is ahead of the majority's, and the error of that.
@@ -71,8 +72,8 @@ func (v *verdict) off(id raft.ServerID) bool {
 	return v.agreed && known && !v.right(id)
 }
 
-// reasons lists, as sentences, what is wrong with the clocks.
-func (v *verdict) reasons() (list []string) {
+// problems lists what is wrong with the clocks.
+func (v *verdict) problems() (list []*report.Problem) {
 	ids := make([]raft.ServerID, 0, len(v.offsets))
 	for id := range v.offsets {
 		ids = append(ids, id)
@@ -82,15 +83,15 @@ func (v *verdict) reasons() (list []string) {
 	for _, id := range ids {
 		node, by := raftconfig.NodeID(id), v.offsets[id].by
 		if v.off(id) {
-			list = append(list, fmt.Sprintf("the clock of %s is %s the majority's; more than %v keeps it from leading: set it right", node, aheadOf(by), v.most))
+			list = append(list, report.NewProblem(report.ClockOff, node, "the clock of %s is %s the majority's; more than %v keeps it from leading: set it right", node, aheadOf(by), v.most))
 		}
 		all = append(all, fmt.Sprintf("%s %+.3f s", node, by.Seconds()))
 	}
 	if !v.majority.IsZero() && !v.agreed {
-		list = append(list, fmt.Sprintf("no majority of the voters' clocks agrees within %v: %s; the queue uses the lower median", v.most, strings.Join(all, ", ")))
+		list = append(list, report.NewProblem(report.ClocksDisagree, "", "no majority of the voters' clocks agrees within %v: %s; the queue uses the lower median", v.most, strings.Join(all, ", ")))
 	}
 	if v.ranAway() {
-		list = append(list, fmt.Sprintf("the queue's clock is %s the nodes': jobs come early; set it back with \"tarry cluster clock reset\"", aheadOf(v.ahead)))
+		list = append(list, report.NewProblem(report.QueueClockAhead, "", "the queue's clock is %s the nodes': jobs come early; set it back with \"tarry cluster clock reset\"", aheadOf(v.ahead)))
 	}
 	return list
 }

@@ -70,7 +70,7 @@ func TestClocksAreComparedWithTheMajoritys(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.off, off)
-			require.Equal(t, c.off == "" && c.agreed, len(v.reasons()) == 0, "%v", v.reasons())
+			require.Equal(t, c.off == "" && c.agreed, len(v.problems()) == 0, "%v", v.problems())
 		})
 	}
 }

@@ -1,13 +1,13 @@
 package diskpolicy
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 )
 
 // Health is what a node reports of its own disk. The zero value is a healthy disk.
@@ -21,10 +21,10 @@ type Health struct {
 // reports holds the last report of each server's disk.
 type reports struct {
 	mu sync.Mutex
-	of map[raft.ServerID]report
+	of map[raft.ServerID]lastReport
 }
 
-type report struct {
+type lastReport struct {
 	Health
 	at time.Time
 }
@@ -33,9 +33,9 @@ func (r *reports) record(id raft.ServerID, h Health, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {
-		r.of = make(map[raft.ServerID]report)
+		r.of = make(map[raft.ServerID]lastReport)
 	}
-	r.of[id] = report{h, now}
+	r.of[id] = lastReport{h, now}
 }
 
 // since returns the reports that are not older than oldest, and removes the others.
@@ -53,15 +53,15 @@ func (r *reports) since(oldest time.Time) map[raft.ServerID]Health {
 	return fresh
 }
 
-// reasons lists, as sentences, what is wrong with disks.
-func reasons(disks map[raft.ServerID]Health) (list []string) {
+// problems lists what is wrong with disks.
+func problems(disks map[raft.ServerID]Health) (list []*report.Problem) {
 	for id, h := range disks {
 		node := raftconfig.NodeID(id)
 		if h.Low {
-			list = append(list, fmt.Sprintf("%s has little free space on its disk: %d MiB", node, h.Free>>20))
+			list = append(list, report.NewProblem(report.DiskLow, node, "%s has little free space on its disk: %d MiB", node, h.Free>>20))
 		}
 		if h.LogWrite >= slowWrite {
-			list = append(list, fmt.Sprintf("%s has a slow disk: a write to its log takes %v", node, h.LogWrite.Round(time.Millisecond)))
+			list = append(list, report.NewProblem(report.DiskSlow, node, "%s has a slow disk: a write to its log takes %v", node, h.LogWrite.Round(time.Millisecond)))
 		}
 	}
 	return list

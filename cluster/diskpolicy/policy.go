@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
-	"tarry/job"
+	"tarry/cluster/report"
 )
 
 // A leader whose disk is low or slow delays every write, because each entry is written
@@ -88,11 +88,11 @@ func (p *Policy) Evaluate(voters []raft.ServerID, now time.Time) {
 	}
 }
 
-// Reasons lists, as sentences, which disks are low or slow, and what follows from it.
-func (p *Policy) Reasons(now time.Time) []string {
-	list := reasons(p.disks(now))
+// Problems lists which disks are low or slow, and what follows from it.
+func (p *Policy) Problems(now time.Time) []*report.Problem {
+	list := problems(p.disks(now))
 	if why := p.AddsRefused(); why != "" {
-		list = append(list, job.ReasonAddsRefused+why)
+		list = append(list, report.NewProblem(report.AddsRefused, "", "adds are refused: %s", why))
 	}
 	return list
 }

@@ -86,7 +86,7 @@ func TestAReasonMustLastAndALeaderLeadsForAWhile(t *testing.T) {
 	own.Low = true
 	p.Evaluate(voters, start.Add(80*time.Second))
 	require.Contains(t, p.AddsRefused(), "the disk is low on a")
-	require.Len(t, p.Reasons(start.Add(80*time.Second)), 3, "low, slow, and adds refused")
+	require.Len(t, p.Problems(start.Add(80*time.Second)), 3, "low, slow, and adds refused")
 	p.Record("c.1", Health{}, start.Add(80*time.Second))
 	p.Evaluate(voters, start.Add(80*time.Second))
 	require.Empty(t, p.AddsRefused())

@@ -1,13 +1,13 @@
 package membership
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 )
 
 // Backups is what a node knows of its scheduled backups.
@@ -44,8 +44,8 @@ func (b *memberBackups) reports(servers []raft.Server) map[raft.ServerID]*member
 	return found
 }
 
-// backupReasons returns what is wrong with the scheduled backups of members.
-func backupReasons(reports map[raft.ServerID]*memberpb.BackupState) (list []string) {
+// backupProblems returns what is wrong with the scheduled backups of members.
+func backupProblems(reports map[raft.ServerID]*memberpb.BackupState) (list []*report.Problem) {
 	scheduled := false
 	for _, state := range reports {
 		scheduled = scheduled || state != nil
@@ -53,12 +53,11 @@ func backupReasons(reports map[raft.ServerID]*memberpb.BackupState) (list []stri
 	for id, state := range reports {
 		switch node := raftconfig.NodeID(id); {
 		case state.GetTrouble() != "":
-			list = append(list, state.Trouble)
+			list = append(list, report.NewProblem(report.BackupFails, node, "%s", state.Trouble))
 		case state == nil && scheduled:
-			list = append(list, node+" has no --backup-schedule, and other nodes have one: while it leads, no backups are made")
+			list = append(list, report.NewProblem(report.BackupUnscheduled, node, "%s has no --backup-schedule, and other nodes have one: while it leads, no backups are made", node))
 		}
 	}
-	slices.Sort(list)
 	return list
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -24,7 +25,9 @@ func TestReasonsOfBackups(t *testing.T) {
 		"one has none":      {nil, well, well, []string{lacks}},
 		"and another fails": {nil, well, fails, []string{lacks, "n3 cannot write"}},
 	} {
-		require.Equal(t, c.want, backupReasons(map[raft.ServerID]*memberpb.BackupState{"n1.1": c.n1, "n2.1": c.n2, "n3.1": c.n3}), name)
+		h := report.Health{Problems: backupProblems(map[raft.ServerID]*memberpb.BackupState{"n1.1": c.n1, "n2.1": c.n2, "n3.1": c.n3})}
+		h.Conclude()
+		require.ElementsMatch(t, c.want, h.Reasons, name)
 	}
 }
 

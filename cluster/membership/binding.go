@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tarry/cluster/membership/gossip"
+	"tarry/cluster/report"
 )
 
 // bindFor is how long a node that is in no cluster stays bound to a cluster without
@@ -76,13 +77,13 @@ func (e *foreignError) Error() string {
 const foreignFor = time.Minute
 
 // Foreign describes another cluster that this node has met, while it looks for others by --join and
-// nobody of its own cluster is there; empty: none.
-func (m *Membership) Foreign(now time.Time) string {
+// nobody of its own cluster is there; nil: none.
+func (m *Membership) Foreign(now time.Time) *report.Problem {
 	f := m.foreign.Load()
 	if f == nil || now.Sub(time.Unix(0, m.foreignAt.Load())) > foreignFor || len(m.members()) > 1 || len(m.seeds.list()) == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("this node has found another cluster, and nobody of its own: node %s belongs to cluster %s, this node to cluster %s, and clusters do not mix: correct --join", f.nodeID, f.theirs, f.ours)
+	return report.NewProblem(report.OtherCluster, "", "this node has found another cluster, and nobody of its own: node %s belongs to cluster %s, this node to cluster %s, and clusters do not mix: correct --join", f.nodeID, f.theirs, f.ours)
 }
 
 // admit returns an error when a node may not be in the gossip pool. It is called with

@@ -327,8 +327,8 @@ func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 		if a.Configured(c.serverID()) {
 			alone = b
 		}
-		why := alone.Foreign(time.Now())
-		return strings.Contains(why, ids[a]) && strings.Contains(why, ids[b]) && alone.Foreign(time.Now().Add(2*foreignFor)) == ""
+		why := alone.Foreign(time.Now()).GetText()
+		return strings.Contains(why, ids[a]) && strings.Contains(why, ids[b]) && alone.Foreign(time.Now().Add(2*foreignFor)) == nil
 	})
 }
 

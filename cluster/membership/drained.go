@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
+
+	"tarry/cluster/report"
 )
 
 // memberDrains holds which servers last reported that they are drained.
@@ -31,8 +33,8 @@ func (d *memberDrains) has(id raft.ServerID) bool {
 	return d.of[id]
 }
 
-// drainedReason is what health says of a drained node. It is a reason although nothing is wrong,
+// isDrained is what health says of a drained node. It is a problem although nothing is wrong,
 // because a drain that nobody ended looks like nothing else.
-func drainedReason(node string) string {
-	return node + ` is drained: it does not lead, and is not ready for clients; "tarry cluster drain ` + node + ` --undo" ends that`
+func isDrained(node string) *report.Problem {
+	return report.NewProblem(report.NodeDrained, node, `%s is drained: it does not lead, and is not ready for clients; "tarry cluster drain %s --undo" ends that`, node, node)
 }

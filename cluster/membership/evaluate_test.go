@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/diskpolicy"
-	"tarry/job"
 )
 
 func TestALeaderWithASlowDiskTransfersLeadershipOnlyOnce(t *testing.T) {
@@ -39,7 +38,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipOnlyOnce(t *testing.T) {
 		return strings.Count(reasons, "slow disk") >= 2
 	})
 	change(diskpolicy.Health{LogWrite: 3 * time.Second, Low: true}, "adds are refused", func(reasons string) bool {
-		return strings.Contains(reasons, job.ReasonAddsRefused)
+		return strings.Contains(reasons, "adds are refused: ")
 	})
 	eventually(t, "three disks are low and three slow", func() bool {
 		h, err := w.leader().Health(context.Background())

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,82 +16,84 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
-	"tarry/job"
+	"tarry/cluster/report"
 )
 
 // Health is the cluster's, as the leader sees it. Without a leader it is not
-// healthy, and the reasons are this node's. It blocks for a few seconds at most.
-func (m *Membership) Health(ctx context.Context) (job.Health, error) {
-	resp, err := viaLeader(ctx, m, readCall, &memberpb.HealthRequest{}, (*server).Health, memberpb.MembershipClient.Health)
+// healthy, and the problems are those of this node. It blocks for a few seconds at most.
+func (m *Membership) Health(ctx context.Context) (*report.Health, error) {
+	h, err := viaLeader(ctx, m, readCall, &memberpb.HealthRequest{}, (*server).Health, memberpb.MembershipClient.Health)
 	if errors.Is(err, leaderrpc.ErrNoLeader) && ctx.Err() == nil {
 		return m.healthLeaderless(), nil
 	}
-	return job.Health{
-		Healthy: resp.GetHealthy(), FailureTolerance: int(resp.GetFailureTolerance()), Reasons: resp.GetReasons(),
-		ClusterVersion: resp.GetClusterVersion(), Upgrade: resp.GetUpgrade(),
-	}, err
+	h.Complete()
+	return h, err
 }
 
-// LeaderHealth returns the cluster's health if this node leads; ok is false if not. It
-// asks no other node and does not block.
-func (m *Membership) LeaderHealth() (h job.Health, ok bool) {
-	h, err := m.healthHere(context.Background())
-	return h, err == nil
-}
-
-func (m *Membership) healthHere(context.Context) (job.Health, error) {
+// LeaderHealth returns the cluster's health if this node leads; nil if not. It asks no other
+// node and does not block.
+func (m *Membership) LeaderHealth() *report.Health {
 	l := m.leadership.Load()
 	if l == nil {
-		return job.Health{}, errNotLeader
+		return nil
 	}
 	state := l.autopilot.GetState()
-	h := job.Health{FailureTolerance: state.FailureTolerance, ClusterVersion: m.cfg.Facts.Version()}
+	h := &report.Health{FailureTolerance: int32(state.FailureTolerance), ClusterVersion: m.cfg.Facts.Version()}
+	servers := m.configuration().Servers
 	if !m.cfg.Facts.Follows() {
-		_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, l.offers.all(m.configuration().Servers))
+		_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, l.offers.all(servers))
 	}
 	if len(state.Servers) == 0 {
-		h.Reasons = append(h.Reasons, "the leader is new and has not asked the members yet")
+		h.Problems = append(h.Problems, report.NewProblem(report.NewLeader, "", "the leader is new and has not asked the members yet"))
 	}
-	leader := state.Servers[raft.ServerID(m.cfg.ServerID)]
+	h.Problems = append(h.Problems, m.serverProblems(l, state.Servers)...)
+	if len(raftconfig.Voters(m.configuration())) == 2 {
+		h.Problems = append(h.Problems, report.NewProblem(report.TwoVoters, "", "two nodes vote, and writes need both: if either fails, writes stop; add a third"))
+	}
+	if problems := l.problems.Load(); problems != nil {
+		h.Problems = slices.AppendSeq(h.Problems, maps.Values(*problems))
+	}
+	h.Problems = append(h.Problems, l.disks.Problems(time.Now())...)
+	h.Problems = append(h.Problems, m.clocks.Problems()...)
+	h.Problems = append(h.Problems, l.rings.problems(servers, m.ringState())...)
+	h.Problems = append(h.Problems, m.cfg.Condition.Problems(time.Now())...)
+	h.Problems = append(h.Problems, backupProblems(m.memberBackups(l))...)
+	slices.SortFunc(h.Problems, func(a, b *report.Problem) int { return strings.Compare(a.Text, b.Text) })
+	h.Conclude()
+	return h
+}
+
+// serverProblems returns what is wrong with the servers of the configuration.
+func (m *Membership) serverProblems(l *leadership, servers map[raft.ServerID]*autopilot.ServerState) (list []*report.Problem) {
 	live := make(map[raft.ServerID]bool)
 	for _, n := range m.members() {
 		live[raft.ServerID(n.ServerID)] = true
 	}
-	for id, s := range state.Servers {
-		if why := m.otherData(string(id)); why != "" && s.Stats.LastContact < 0 {
-			h.Reasons = append(h.Reasons, why)
-		} else if why := ailment(raftconfig.NodeID(id), s, leader, live[id], l.progress.stands(id, time.Now())); why != "" {
-			h.Reasons = append(h.Reasons, why)
+	leader := servers[raft.ServerID(m.cfg.ServerID)]
+	for id, s := range servers {
+		node := raftconfig.NodeID(id)
+		if p := m.otherData(string(id)); p != nil && s.Stats.LastContact < 0 {
+			list = append(list, p)
+		} else if p := ailment(node, s, leader, live[id], l.progress.stands(id, time.Now())); p != nil {
+			list = append(list, p)
 		} else if l.drains.has(id) {
-			h.Reasons = append(h.Reasons, drainedReason(raftconfig.NodeID(id)))
+			list = append(list, isDrained(node))
 		}
 		if s.Server.NodeType == nonVoter && s.State != autopilot.RaftNonVoter {
-			h.Reasons = append(h.Reasons, raftconfig.NodeID(id)+" votes, though it was started with --non-voter, which does not change a voter: restart it without the flag")
+			list = append(list, report.NewProblem(report.NodeVotes, node, "%s votes, though it was started with --non-voter, which does not change a voter: restart it without the flag", node))
 		}
 	}
-	if problems := l.problems.Load(); problems != nil {
-		for _, why := range *problems {
-			h.Reasons = append(h.Reasons, why)
-		}
-	}
-	h.Reasons = append(h.Reasons, l.disks.Reasons(time.Now())...)
-	h.Reasons = append(h.Reasons, m.clocks.Reasons()...)
-	h.Reasons = append(h.Reasons, l.rings.reasons(m.configuration().Servers, m.ringState())...)
-	h.Reasons = append(h.Reasons, m.cfg.Condition.Warnings(time.Now())...)
-	h.Reasons = append(h.Reasons, backupReasons(m.memberBackups(l))...)
-	slices.Sort(h.Reasons)
-	h.Healthy = len(h.Reasons) == 0
-	return h, nil
+	return list
 }
 
-// otherData describes a live node with the id of a server, but not its data; empty: there is none.
-func (m *Membership) otherData(serverID string) string {
+// otherData describes a live node with the id of a server, but not its data; nil: there is none.
+func (m *Membership) otherData(serverID string) *report.Problem {
 	for _, n := range m.members() {
 		if n.NodeID == raftconfig.NodeID(serverID) && n.ServerID != serverID && !m.Configured(n.ServerID) && !m.cfg.Facts.Forgotten(n.ServerID) {
-			return fmt.Sprintf("%s runs, but without the data of the member (server %s): its directory is an empty or another one (server %s)", n.NodeID, serverID, n.ServerID)
+			return report.NewProblem(report.NodeEmpty, n.NodeID, "%s runs, but without the data of the member (server %s): its directory is an empty or another one (server %s)", n.NodeID, serverID, n.ServerID)
 		}
 	}
-	return ""
+	return nil
 }
 
 // briefly cuts what another node says of itself.
@@ -99,54 +101,66 @@ func briefly(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), 200)], "?")
 }
 
-// ailment describes what is wrong with a server; empty: nothing is. stands is why it does not take
+// ailment describes what is wrong with a server; nil: nothing is. stands is why it does not take
 // part, live is what gossip says of it now; s is some seconds old.
-func ailment(node string, s, leader *autopilot.ServerState, live bool, stands string) string {
+func ailment(node string, s, leader *autopilot.ServerState, live bool, stands string) *report.Problem {
+	problem := func(k report.Kind, format string, args ...any) *report.Problem {
+		return report.NewProblem(k, node, "%s "+format, slices.Concat([]any{node}, args)...)
+	}
 	switch {
 	case !live:
-		return node + " is not alive: gossip has no sign of it"
+		return isDown(node)
 	case s.Server.NodeStatus != autopilot.NodeAlive:
-		return node + " has come back, and the leader has not asked it yet"
+		return problem(report.NodeUnchecked, "has come back, and the leader has not asked it yet")
 	case stands != "":
-		return node + " does not take part: " + stands
+		return problem(report.NodeStalled, "does not take part: %s", stands)
 	case s.Stats.LastContact < 0:
-		return node + " does not reply, or has never received a message from the leader"
+		return problem(report.NodeSilent, "does not reply, or has never received a message from the leader")
 	case s.Stats.LastContact > lastContactLimit:
-		return fmt.Sprintf("%s last received a message from the leader %s ago", node, s.Stats.LastContact.Round(time.Millisecond))
+		return problem(report.NodeSilent, "last received a message from the leader %s ago", s.Stats.LastContact.Round(time.Millisecond))
 	case leader != nil && s.Stats.LastIndex+lagLimit < leader.Stats.LastIndex:
-		return fmt.Sprintf("%s is %d log entries behind", node, leader.Stats.LastIndex-s.Stats.LastIndex)
+		return problem(report.NodeBehind, "is %d log entries behind", leader.Stats.LastIndex-s.Stats.LastIndex)
 	case leader != nil && s.Stats.LastTerm != leader.Stats.LastTerm:
-		return fmt.Sprintf("%s has no entry of the current term %d yet", node, leader.Stats.LastTerm)
+		return problem(report.NodeBehind, "has no entry of the current term %d yet", leader.Stats.LastTerm)
 	case !s.Health.Healthy:
-		return node + " is not healthy"
+		return problem(report.NodeUnchecked, "is not healthy")
 	case s.State == autopilot.RaftNonVoter && s.Server.NodeType == nonVoter:
-		return ""
+		return nil
 	case s.State == autopilot.RaftNonVoter:
-		return node + " does not vote yet: it must stay caught up for a while first"
+		return problem(report.NodeNotVoting, "does not vote yet: it must stay caught up for a while first")
 	}
-	return ""
+	return nil
+}
+
+func isDown(node string) *report.Problem {
+	return report.NewProblem(report.NodeDown, node, "%s is not alive: gossip has no sign of it", node)
 }
 
 // healthLeaderless is the health that a node reports without a leader.
-func (m *Membership) healthLeaderless() job.Health {
-	h := job.Health{ClusterVersion: m.cfg.Facts.Version(), Reasons: []string{job.ReasonNoLeader + m.cfg.NodeID}}
+func (m *Membership) healthLeaderless() *report.Health {
+	h := &report.Health{ClusterVersion: m.cfg.Facts.Version()}
+	self := m.cfg.NodeID
+	add := func(k report.Kind, node, format string, args ...any) {
+		h.Problems = append(h.Problems, report.NewProblem(k, node, format, args...))
+	}
+	add(report.NoLeader, self, "no leader is known to %s", self)
 	live := make(map[string]bool)
 	for _, n := range m.members() {
 		live[n.ServerID] = true
 	}
 	servers := m.configuration().Servers
 	if len(servers) == 0 {
-		h.Reasons = append(h.Reasons, m.cfg.NodeID+" is in no cluster yet")
+		add(report.NodeOutside, self, "%s is in no cluster yet", self)
 		others := m.others()
-		if i := slices.IndexFunc(others, func(n gossip.Member) bool { return n.NodeID == m.cfg.NodeID }); i >= 0 {
-			h.Reasons = append(h.Reasons, fmt.Sprintf("another node with the id %s is at %s, or was moments ago: if both run, stop the one that was started by mistake, and start it with another --node-id and an empty data directory", m.cfg.NodeID, others[i].ClusterAddr))
+		if i := slices.IndexFunc(others, func(n gossip.Member) bool { return n.NodeID == self }); i >= 0 {
+			add(report.DuplicateNode, self, "another node with the id %s is at %s, or was moments ago: if both run, stop the one that was started by mistake, and start it with another --node-id and an empty data directory", self, others[i].ClusterAddr)
 		}
 		if slices.ContainsFunc(others, func(n gossip.Member) bool { return n.ClusterID != "" && !n.Fresh }) {
-			h.Reasons = append(h.Reasons, m.cfg.NodeID+" has no data, and no leader of the cluster that it finds has taken it in: ask another node for cluster health; without a leader start that one's other nodes; if the disks of a majority are lost for good, see docs/operations.md, A lost majority (tarry recover), on a node that has data")
+			add(report.NodeEmpty, self, "%s has no data, and no leader of the cluster that it finds has taken it in: ask another node for cluster health; without a leader start that one's other nodes; if the disks of a majority are lost for good, see docs/operations.md, A lost majority (tarry recover), on a node that has data", self)
 		}
 	}
 	if m.Removed() {
-		h.Reasons = append(h.Reasons, m.cfg.NodeID+" was removed from the cluster")
+		add(report.NodeRemoved, self, "%s was removed from the cluster", self)
 	}
 	voters, up := 0, 0
 	for _, s := range servers {
@@ -157,11 +171,12 @@ func (m *Membership) healthLeaderless() job.Health {
 			}
 		}
 		if !live[string(s.ID)] {
-			h.Reasons = append(h.Reasons, cmp.Or(m.otherData(string(s.ID)), raftconfig.NodeID(s.ID)+" is not alive: gossip has no sign of it"))
+			h.Problems = append(h.Problems, cmp.Or(m.otherData(string(s.ID)), isDown(raftconfig.NodeID(s.ID))))
 		}
 	}
 	if up <= voters/2 && voters > 0 {
-		h.Reasons = append(h.Reasons, fmt.Sprintf("of %d voters %d are alive, fewer than a majority: start the others; if their disks are lost for good, see docs/operations.md, A lost majority (tarry recover)", voters, up))
+		add(report.NoMajority, "", "of %d voters %d are alive, fewer than a majority: start the others; if their disks are lost for good, see docs/operations.md, A lost majority (tarry recover)", voters, up)
 	}
+	h.Conclude()
 	return h
 }

@@ -13,6 +13,7 @@ import (
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 )
 
 // recordRing notices a member with newer keys, which this node then fetches. Every status
@@ -122,8 +123,8 @@ func (p *memberRings) record(id raft.ServerID, ring *memberpb.RingState) {
 	}
 }
 
-// reasons tells which members have other keys than this leader.
-func (p *memberRings) reasons(servers []raft.Server, ours *memberpb.RingState) (list []string) {
+// problems tells which members have other keys than this leader.
+func (p *memberRings) problems(servers []raft.Server, ours *memberpb.RingState) (list []*report.Problem) {
 	if len(ours.GetFingerprints()) == 0 {
 		return nil
 	}
@@ -134,9 +135,9 @@ func (p *memberRings) reasons(servers []raft.Server, ours *memberpb.RingState) (
 		switch node := raftconfig.NodeID(s.ID); {
 		case theirs == nil || proto.Equal(theirs, ours):
 		case theirs.Fingerprints[0] != ours.Fingerprints[0]:
-			list = append(list, fmt.Sprintf("%s encrypts gossip with key %.16s, and the leader with %s", node, theirs.Fingerprints[0], ours.Fingerprints[0]))
+			list = append(list, report.NewProblem(report.GossipKeys, node, "%s encrypts gossip with key %.16s, and the leader with %s", node, theirs.Fingerprints[0], ours.Fingerprints[0]))
 		default:
-			list = append(list, fmt.Sprintf("%s has other gossip keys than the leader: revision %d with %d keys, and the leader revision %d with %d", node, theirs.Revision, len(theirs.Fingerprints), ours.Revision, len(ours.Fingerprints)))
+			list = append(list, report.NewProblem(report.GossipKeys, node, "%s has other gossip keys than the leader: revision %d with %d keys, and the leader revision %d with %d", node, theirs.Revision, len(theirs.Fingerprints), ours.Revision, len(ours.Fingerprints)))
 		}
 	}
 	return list

@@ -13,6 +13,7 @@ import (
 
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 	"tarry/internal/sleep"
 	"tarry/job"
 )
@@ -24,10 +25,10 @@ const changeTimeout = 10 * time.Second
 // leadership is what exists only while this node leads.
 type leadership struct {
 	autopilot *autopilot.Autopilot
-	problems  atomic.Pointer[map[string]string] // by node id, or by what they have in common: why nodes cannot be added or removed; from the last pass
-	uninvited atomic.Pointer[map[string]string] // by server id: why a server may not join; from the last pass
-	silent    map[string]silence                // by server id: newcomers that did not reply well; guarded by Membership.changing
-	signs     signs                             // guarded by Membership.changing
+	problems  atomic.Pointer[map[string]*report.Problem] // by node id, or by what they have in common: why nodes cannot be added or removed; from the last pass
+	uninvited atomic.Pointer[map[string]string]          // by server id: why a server may not join; from the last pass
+	silent    map[string]silence                         // by server id: newcomers that did not reply well; guarded by Membership.changing
+	signs     signs                                      // guarded by Membership.changing
 	disks     *diskpolicy.Policy
 	offers    offers
 	drains    memberDrains

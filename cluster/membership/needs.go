@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tarry/cluster/diskpolicy"
+	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -51,8 +52,8 @@ type Condition interface {
 	Trouble() string
 	// Drained reports whether this node should not lead.
 	Drained() bool
-	// Warnings returns more reasons for Health.
-	Warnings(now time.Time) []string
+	// Problems returns more problems for Health.
+	Problems(now time.Time) []*report.Problem
 }
 
 // BackupDir has the scheduled backups of this node. No method blocks.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tarry/cluster/membership/gossip"
+	"tarry/cluster/report"
 )
 
 // The leader asks the servers that gossip has and the configuration has not, before it
@@ -58,20 +59,20 @@ func (t *turnedDown) add(nodeID string, err error) {
 }
 
 // report adds a problem and an error for each newcomer, or one for all if they are many.
-func (t *turnedDown) report(problems map[string]string, errs []error) []error {
+func (t *turnedDown) report(problems map[string]*report.Problem, errs []error) []error {
 	for _, group := range []struct {
 		what string
 		of   map[string]error
 	}{{"do not reply", t.silent}, {"cannot be taken in", t.others}} {
 		of, ids := group.of, slices.Sorted(maps.Keys(group.of))
 		if len(ids) > maxNamed {
-			problems[group.what] = fmt.Sprintf("%d nodes that gossip announces %s, among them %s: if there are no such nodes, somebody forges gossip",
+			problems[group.what] = report.NewProblem(report.NodeOutside, "", "%d nodes that gossip announces %s, among them %s: if there are no such nodes, somebody forges gossip",
 				len(ids), group.what, strings.Join(ids[:3], ", "))
 			errs = append(errs, fmt.Errorf("over %d nodes that gossip announces %s", maxNamed, group.what)) // the log has it once
 			continue
 		}
 		for _, id := range ids {
-			problems[id] = fmt.Sprintf("%s is alive but cannot be taken in: %v", id, of[id])
+			problems[id] = cannotBeTakenIn(id, of[id])
 			errs = append(errs, fmt.Errorf("node %s: %w", id, of[id]))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/membership/gossip"
+	"tarry/cluster/report"
 )
 
 // forge sends a node's gossip port the record of another node, as memberlist does: a type
@@ -74,6 +75,6 @@ func TestNodesThatDoNotReplyDoNotDelayAnother(t *testing.T) {
 	require.True(t, slices.ContainsFunc(asked, func(n gossip.Member) bool { return n.NodeID == "n2" }))
 	eventually(t, "the health counts the others in one line", func() bool {
 		h, err := n1.Health(context.Background())
-		return err == nil && len(h.Reasons) == 1 && strings.HasPrefix(h.Reasons[0], "60 nodes that gossip announces do not reply, among them ghost0, ghost1, ghost10: ")
+		return err == nil && len(h.Reasons) == 2 && h.Problems[1].Kind == string(report.TwoVoters) && strings.HasPrefix(h.Reasons[0], "60 nodes that gossip announces do not reply, among them ghost0, ghost1, ghost10: ")
 	})
 }

@@ -31,6 +31,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/raftconfig"
 	"tarry/cluster/raftwire"
+	"tarry/cluster/report"
 	"tarry/cluster/transport"
 	"tarry/internal/freeport"
 	"tarry/invitation"
@@ -183,8 +184,8 @@ func (c condition) Trouble() string {
 	return ""
 }
 
-func (condition) Drained() bool               { return false }
-func (condition) Warnings(time.Time) []string { return nil }
+func (condition) Drained() bool                        { return false }
+func (condition) Problems(time.Time) []*report.Problem { return nil }
 
 // wallClocks are the machine's.
 type wallClocks struct{}

@@ -28,8 +28,8 @@ func TestHealthOfANonVoter(t *testing.T) {
 	s := &autopilot.ServerState{Server: autopilot.Server{NodeStatus: autopilot.NodeAlive, NodeType: nonVoter}, State: autopilot.RaftNonVoter, Health: autopilot.ServerHealth{Healthy: true}}
 	require.Empty(t, ailment("n4", s, nil, true, ""))
 	s.Server.NodeType = autopilot.NodeVoter
-	require.Contains(t, ailment("n4", s, nil, true, ""), "does not vote yet")
+	require.Contains(t, ailment("n4", s, nil, true, "").Text, "does not vote yet")
 	s.Server.NodeStatus, s.Server.NodeType = autopilot.NodeFailed, nonVoter
-	require.Contains(t, ailment("n4", s, nil, false, ""), "is not alive")
-	require.Contains(t, ailment("n4", s, nil, true, ""), "has come back", "it was asked some seconds ago")
+	require.Contains(t, ailment("n4", s, nil, false, "").Text, "is not alive")
+	require.Contains(t, ailment("n4", s, nil, true, "").Text, "has come back", "it was asked some seconds ago")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -183,6 +184,11 @@ func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 
 	require.NoError(t, live.Remove(ctx, dead.id), "a dead voter of three may be removed")
 	require.Len(t, w.leader().configuration().Servers, 2)
+
+	eventually(t, "a follower knows that two are few, and that all works", func() bool {
+		h, err := live.Health(ctx)
+		return err == nil && h.Healthy && h.Severity() == report.Warning && len(h.Problems) == 1 && h.Problems[0].Kind == string(report.TwoVoters)
+	})
 }
 
 func TestTransferLeadership(t *testing.T) {

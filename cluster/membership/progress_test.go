@@ -47,10 +47,7 @@ func TestAFollowerWhoseRaftHangsIsNamedAndDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w, nodes := startTrio(t)
 	leader := w.leader()
-	tolerance := func() int {
-		h, _ := w.leader().LeaderHealth()
-		return h.FailureTolerance
-	}
+	tolerance := func() int32 { return w.leader().LeaderHealth().GetFailureTolerance() }
 	eventually(t, "one may fail", func() bool { return tolerance() == 1 })
 	hangs := other(nodes, leader)
 	hangs.trouble.Store(new("its Raft loop has not responded for 7s: it receives a state from another node"))

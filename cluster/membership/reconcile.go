@@ -11,6 +11,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 )
 
 // reconcile updates Raft's configuration by the live members, one member after
@@ -22,11 +23,11 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	}
 	defer end()
 	var errs []error
-	problems, uninvited := make(map[string]string), make(map[string]string)
+	problems, uninvited := make(map[string]*report.Problem), make(map[string]string)
 	if id, err := m.finishRemoval(ctx); err != nil {
 		// The others go on: the removal may wait for a joiner.
 		node := raftconfig.NodeID(id)
-		problems[node] = fmt.Sprintf("the removal of %s (server %s) is half done: %v", node, id, err)
+		problems[node] = report.NewProblem(report.NodeRemoved, node, "the removal of %s (server %s) is half done: %v", node, id, err)
 		errs = append(errs, fmt.Errorf("finish the removal of %s: %w", id, err))
 	}
 	l, nodes := m.leadership.Load(), m.members()
@@ -42,8 +43,8 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if why := m.stillRuns(n); why != "" {
-			problems[n.NodeID] = why
+		if p := m.stillRuns(n); p != nil {
+			problems[n.NodeID] = p
 			continue
 		}
 		err := failed[n.ServerID]
@@ -57,7 +58,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		case !m.Configured(n.ServerID):
 			turned.add(n.NodeID, err)
 		default:
-			problems[n.NodeID] = fmt.Sprintf("%s is alive but cannot be taken in: %v", n.NodeID, err)
+			problems[n.NodeID] = cannotBeTakenIn(n.NodeID, err)
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
 		}
 	}
@@ -67,6 +68,10 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		m.turnedAway(l, uninvited)
 	}
 	return errors.Join(errs...)
+}
+
+func cannotBeTakenIn(node string, why error) *report.Problem {
+	return report.NewProblem(report.NodeOutside, node, "%s is alive but cannot be taken in: %v", node, why)
 }
 
 // finishRemoval completes the removal of a server that an earlier leader had forgotten

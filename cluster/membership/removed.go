@@ -13,6 +13,7 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -39,14 +40,16 @@ func wasRemoved(nodeID string, atMS int64) error {
 }
 
 // stillRuns returns what health says of a server that was removed with its node and whose process
-// still runs; empty: n is none. Nothing waits for it, but it looks like a node that works.
-func (m *Membership) stillRuns(n gossip.Member) string {
+// still runs; nil: n is none. Nothing waits for it, but it looks like a node that works.
+func (m *Membership) stillRuns(n gossip.Member) *report.Problem {
 	at := m.removedAt(n.NodeID)
 	if at == 0 || n.ServerID == m.cfg.ServerID || !m.cfg.Facts.Forgotten(n.ServerID) || m.Configured(n.ServerID) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%s was removed from the cluster at %s, and still runs with its old data, which serves nobody: stop it; to use it again, run \"tarry cluster admit %s\" and move its data directory away",
+	p := report.NewProblem(report.NodeRemoved, n.NodeID, "%s was removed from the cluster at %s, and still runs with its old data, which serves nobody: stop it; to use it again, run \"tarry cluster admit %s\" and move its data directory away",
 		n.NodeID, time.UnixMilli(at).UTC().Format(time.RFC3339), n.NodeID)
+	p.AtMs = at
+	return p
 }
 
 // recordRefusal stores why the cluster does not take this node in; nil: it may.

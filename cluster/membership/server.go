@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/report"
 	"tarry/cluster/transport"
 	"tarry/job"
 )
@@ -106,15 +107,11 @@ func membersFromPB(resp *memberpb.MembersResponse) []job.Member {
 	return out
 }
 
-func (s *server) Health(ctx context.Context, _ *memberpb.HealthRequest) (*memberpb.HealthResponse, error) {
-	h, err := s.m.healthHere(ctx)
-	if err != nil {
-		return nil, err
+func (s *server) Health(context.Context, *memberpb.HealthRequest) (*report.Health, error) {
+	if h := s.m.LeaderHealth(); h != nil {
+		return h, nil
 	}
-	return &memberpb.HealthResponse{
-		Healthy: h.Healthy, FailureTolerance: int32(h.FailureTolerance), Reasons: h.Reasons,
-		ClusterVersion: h.ClusterVersion, Upgrade: h.Upgrade,
-	}, nil
+	return nil, errNotLeader
 }
 
 func (s *server) Clocks(ctx context.Context, _ *memberpb.ClocksRequest) (*memberpb.ClocksResponse, error) {

@@ -3,8 +3,9 @@ package nodetls
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"time"
+
+	"tarry/cluster/report"
 )
 
 // Session is an open connection, whose certificate may end or lose its authority while it
@@ -39,14 +40,16 @@ func (s *Session) Ends() time.Time { return s.state.PeerCertificates[0].NotAfter
 // ExpiryWarning is how long before its end a certificate is a reason to act.
 const ExpiryWarning = 7 * 24 * time.Hour
 
-// EndsSoon returns what to tell operators about the certificate of a node; empty: nothing.
-func EndsSoon(nodeID string, end, now time.Time) string {
-	left := end.Sub(now)
-	switch {
+// EndsSoon returns the problem with the certificate of a node; nil: there is none.
+func EndsSoon(nodeID string, end, now time.Time) (p *report.Problem) {
+	switch left := end.Sub(now); {
 	case left > ExpiryWarning:
-		return ""
+		return nil
 	case left <= 0:
-		return fmt.Sprintf("the certificate of %s has ended: renew it (tarry cert renew)", nodeID)
+		p = report.NewProblem(report.CertificateEnded, nodeID, "the certificate of %s has ended: renew it (tarry cert renew)", nodeID)
+	default:
+		p = report.NewProblem(report.CertificateEnds, nodeID, "the certificate of %s ends at %s: renew it (tarry cert renew)", nodeID, end.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("the certificate of %s ends at %s: renew it (tarry cert renew)", nodeID, end.UTC().Format(time.RFC3339))
+	p.AtMs = end.UnixMilli()
+	return p
 }

@@ -7,6 +7,7 @@ import (
 
 	"tarry/cluster/nodetls"
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 )
 
 // recheckEvery is how often the certificates of open connections are verified again. A
@@ -53,9 +54,9 @@ func (m *Mux) Connections() (plain, secured int) {
 	return len(m.conns) - secured, secured
 }
 
-// CertificateWarnings returns what operators should know about this node's certificate and
+// CertificateProblems returns what operators should know about this node's certificate and
 // those of the nodes that it is connected to, sorted.
-func (m *Mux) CertificateWarnings(now time.Time) []string {
+func (m *Mux) CertificateProblems(now time.Time) []*report.Problem {
 	if m.o.TLS.Mode == nodetls.Off {
 		return nil
 	}
@@ -66,10 +67,10 @@ func (m *Mux) CertificateWarnings(now time.Time) []string {
 			ends[s.NodeID] = s.Ends()
 		}
 	}
-	var out []string
+	var out []*report.Problem
 	for _, id := range slices.Sorted(maps.Keys(ends)) {
-		if why := nodetls.EndsSoon(id, ends[id], now); why != "" {
-			out = append(out, why)
+		if p := nodetls.EndsSoon(id, ends[id], now); p != nil {
+			out = append(out, p)
 		}
 	}
 	return out

@@ -96,7 +96,7 @@ func (c *checkup) health(ctx context.Context, t *terminal) {
 			c.warn("health", "", fix, "%s", p.Reason)
 		}
 	}
-	if h.Healthy {
+	if len(h.Problems) == 0 {
 		c.ok("health", "", "the leader finds nothing wrong; %d more voters may fail", h.FailureTolerance)
 	}
 	if h.Upgrade != "" {

@@ -24,6 +24,7 @@ const (
 )
 
 const healthText = `Reports whether the cluster is healthy and how many more nodes may fail. Exit code 1 if it is not.
+A warning of what is to be done in time, such as a certificate that ends within a week, does not make it unhealthy.
 
 With --wait it waits until the cluster has been healthy for 5 s, which tells when the next node may
 be stopped: after a restart, an upgrade or a disk that was replaced.`
@@ -49,10 +50,10 @@ func healthCommand() *cobra.Command {
 		if t.json {
 			err = t.printJSON(h)
 		} else {
-			err = errors.Join(t.printHealth(h), t.warnOfTwoVoters(ctx))
+			err = t.printHealth(h)
 		}
 		if err == nil && !h.Healthy {
-			return fmt.Errorf("the cluster is not healthy: %s", dash(strings.Join(h.Reasons, "; ")))
+			return fmt.Errorf("the cluster is not healthy: %s", whyUnhealthy(&h))
 		}
 		return err
 	})
@@ -69,7 +70,7 @@ func awaitHealthy(ctx context.Context, within time.Duration, ask func(context.Co
 		case err != nil:
 			since, why = time.Time{}, err.Error()
 		case !h.Healthy:
-			since, why = time.Time{}, strings.Join(h.Reasons, "; ")
+			since, why = time.Time{}, whyUnhealthy(&h)
 		case since.IsZero():
 			since = now
 		case now.Sub(since) >= healthyFor:
@@ -91,13 +92,19 @@ func awaitHealthy(ctx context.Context, within time.Duration, ask func(context.Co
 	}
 }
 
-// warnOfTwoVoters prints that a cluster with two voters survives less than one with a single voter.
-func (t *terminal) warnOfTwoVoters(ctx context.Context) error {
-	members, err := t.client.Cluster().Members(ctx)
-	if err != nil || votersWithout(members, "") != 2 {
-		return nil // the health has said what there is to say
+// whyUnhealthy joins the problems because of which a cluster is not healthy: a node of an earlier
+// release does not say which ones those are.
+func whyUnhealthy(h *client.Health) string {
+	var list []string
+	for _, p := range h.Problems {
+		if p.Unhealthy {
+			list = append(list, p.Reason)
+		}
 	}
-	return t.out.line("warning: two nodes vote, and writes need both: if either fails, writes stop; add a third")
+	if len(list) == 0 {
+		list = h.Reasons
+	}
+	return dash(strings.Join(list, "; "))
 }
 
 func (t *terminal) printHealth(h client.Health) error {

@@ -12,6 +12,7 @@ import (
 
 	"tarry/client"
 	"tarry/cluster"
+	condition "tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -211,9 +212,12 @@ func TestHealthWarnsOfTwoVoters(t *testing.T) {
 	s := newOperators(t)
 	_, out, _ := s.run("cluster", "health")
 	require.NotContains(t, out, "two nodes vote")
-	s.operator.Change = func(list []job.Member) []job.Member { return list[:2] }
-	_, out, _ = s.run("cluster", "health")
-	require.Contains(t, out, "warning: two nodes vote, and writes need both")
+	s.operator.Problems = []*condition.Problem{condition.NewProblem(condition.TwoVoters, "", "two nodes vote")}
+	code, out, _ := s.run("cluster", "health")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "healthy: yes")
+	require.Contains(t, out, "warning: two nodes vote")
+	require.Contains(t, s.ok("cluster", "health", "--json"), `"kind":"two_voters"`)
 }
 
 // A cluster may be ready for a release that runs a higher version, though no node runs it yet.

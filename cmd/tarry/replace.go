@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -212,9 +211,9 @@ func (r *replacement) run(ctx context.Context, wait time.Duration) error {
 func (r *replacement) stranger(ctx context.Context) error {
 	why := "no node with this name is known: check the name, and start it with --join and without --bootstrap-expect"
 	if h, err := r.t.client.Cluster().Health(ctx); err == nil {
-		for _, reason := range h.Reasons {
-			if strings.HasPrefix(reason, r.new+" ") {
-				why = reason
+		for _, p := range h.Problems {
+			if p.Node == r.new {
+				why = p.Reason
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post(), Secrets: cfg.secrets})
 	settings := cfg.nodeConfig(secure, files, log)
 	settings.Left, settings.InvitationUsed = left, record.invitationUsed
-	settings.Warnings = pusher.Warnings
+	settings.Problems = pusher.Problems
 	settings.Lead = func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) }
 	node, err := cluster.Start(settings)
 	if err != nil {

@@ -156,7 +156,7 @@ func blockersOf(r *versionReport, h *client.Health) (list []string) {
 		list = append(list, fmt.Sprintf("the cluster has version %d, and this binary runs only %s", r.ClusterVersion, v))
 	}
 	if !h.Healthy {
-		list = append(list, "the cluster is not healthy: "+dash(strings.Join(h.Reasons, "; ")))
+		list = append(list, "the cluster is not healthy: "+whyUnhealthy(h))
 	}
 	if h.FailureTolerance == 0 && voters > 2 {
 		list = append(list, "no voter may be stopped now: a majority would be lost")

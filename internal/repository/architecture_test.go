@@ -33,14 +33,14 @@ var mayImport = map[string][]string{
 	"fsm/store":  {"internal/durable"},
 	"schedule":   {"job"},
 	"rates":      {"job"},
-	"api":        {"job", "auth", "invitation", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep", "internal/tokenbucket"},
+	"api":        {"job", "auth", "invitation", "api", "cluster/report", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep", "internal/tokenbucket"},
 	"api/wire":   {"job", "auth", "api/access"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},
 	// The queue of the borders' tests is the real state machine.
-	"api/apitest":     {"job", "auth", "fsm", "schedule", "rates"},
-	"push":            {"job", "auth", "internal/hook", "internal/secretkeys", "internal/sleep"},
+	"api/apitest":     {"job", "auth", "cluster/report", "fsm", "schedule", "rates"},
+	"push":            {"job", "auth", "cluster/report", "internal/hook", "internal/secretkeys", "internal/sleep"},
 	"client":          {"job", "client", "internal/sleep"},
 	"examples/unpaid": {"client"},
 	// A module of its own that builds the rest.
@@ -77,13 +77,16 @@ var mayImport = map[string][]string{
 	// Empty functions, unless a binary is built for the fault harness.
 	"internal/hook": {},
 
+	// What operators are told: messages, and nothing else.
+	"cluster/report": {},
+
 	// Parts of a node that know less than the node does.
 	"cluster/logstore":     {"internal/durable", "internal/hook"},
-	"cluster/transport":    {"internal/addrlimit", "cluster/nodetls", "cluster/raftconfig"},
-	"cluster/nodetls":      {"internal/certs", "internal/hook", "internal/replay"},
-	"cluster/membership":   {"job", "invitation", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/addrlimit", "internal/hook", "internal/sleep"},
-	"cluster/clockguard":   {"job", "cluster/raftconfig", "internal/sleep"},
-	"cluster/diskpolicy":   {"job", "cluster/raftconfig"},
+	"cluster/transport":    {"internal/addrlimit", "cluster/nodetls", "cluster/raftconfig", "cluster/report"},
+	"cluster/nodetls":      {"cluster/report", "internal/certs", "internal/hook", "internal/replay"},
+	"cluster/membership":   {"job", "invitation", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "cluster/report", "internal/addrlimit", "internal/hook", "internal/sleep"},
+	"cluster/clockguard":   {"job", "cluster/raftconfig", "cluster/report", "internal/sleep"},
+	"cluster/diskpolicy":   {"cluster/raftconfig", "cluster/report"},
 	"cluster/ackguard":     {"cluster/transport", "cluster/raftconfig", "cluster/raftwire"},
 	"cluster/raftwire":     {},
 	"cluster/raftconfig":   {},

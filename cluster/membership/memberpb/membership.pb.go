@@ -14,6 +14,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
+	report "tarry/cluster/report"
 	unsafe "unsafe"
 )
 
@@ -73,7 +74,7 @@ func (x ChangeKeyringRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeKeyringRequest_Change.Descriptor instead.
 func (ChangeKeyringRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31, 0}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30, 0}
 }
 
 type StatusRequest struct {
@@ -1190,82 +1191,6 @@ func (*HealthRequest) Descriptor() ([]byte, []int) {
 	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
 }
 
-type HealthResponse struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Healthy          bool                   `protobuf:"varint,1,opt,name=healthy,proto3" json:"healthy,omitempty"`
-	FailureTolerance int32                  `protobuf:"varint,2,opt,name=failure_tolerance,json=failureTolerance,proto3" json:"failure_tolerance,omitempty"`
-	Reasons          []string               `protobuf:"bytes,3,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	ClusterVersion   uint32                 `protobuf:"varint,20,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
-	Upgrade          string                 `protobuf:"bytes,21,opt,name=upgrade,proto3" json:"upgrade,omitempty"` // what a raise of the cluster version waits for
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *HealthResponse) Reset() {
-	*x = HealthResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *HealthResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*HealthResponse) ProtoMessage() {}
-
-func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
-func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *HealthResponse) GetHealthy() bool {
-	if x != nil {
-		return x.Healthy
-	}
-	return false
-}
-
-func (x *HealthResponse) GetFailureTolerance() int32 {
-	if x != nil {
-		return x.FailureTolerance
-	}
-	return 0
-}
-
-func (x *HealthResponse) GetReasons() []string {
-	if x != nil {
-		return x.Reasons
-	}
-	return nil
-}
-
-func (x *HealthResponse) GetClusterVersion() uint32 {
-	if x != nil {
-		return x.ClusterVersion
-	}
-	return 0
-}
-
-func (x *HealthResponse) GetUpgrade() string {
-	if x != nil {
-		return x.Upgrade
-	}
-	return ""
-}
-
 type ClocksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1274,7 +1199,7 @@ type ClocksRequest struct {
 
 func (x *ClocksRequest) Reset() {
 	*x = ClocksRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1211,7 @@ func (x *ClocksRequest) String() string {
 func (*ClocksRequest) ProtoMessage() {}
 
 func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1224,7 @@ func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClocksRequest.ProtoReflect.Descriptor instead.
 func (*ClocksRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
 }
 
 type ClocksResponse struct {
@@ -1315,7 +1240,7 @@ type ClocksResponse struct {
 
 func (x *ClocksResponse) Reset() {
 	*x = ClocksResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1252,7 @@ func (x *ClocksResponse) String() string {
 func (*ClocksResponse) ProtoMessage() {}
 
 func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1265,7 @@ func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClocksResponse.ProtoReflect.Descriptor instead.
 func (*ClocksResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ClocksResponse) GetMaxOffsetUs() int64 {
@@ -1392,7 +1317,7 @@ type NodeClock struct {
 
 func (x *NodeClock) Reset() {
 	*x = NodeClock{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1329,7 @@ func (x *NodeClock) String() string {
 func (*NodeClock) ProtoMessage() {}
 
 func (x *NodeClock) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1342,7 @@ func (x *NodeClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeClock.ProtoReflect.Descriptor instead.
 func (*NodeClock) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NodeClock) GetId() string {
@@ -1470,7 +1395,7 @@ type ResetClockRequest struct {
 
 func (x *ResetClockRequest) Reset() {
 	*x = ResetClockRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1407,7 @@ func (x *ResetClockRequest) String() string {
 func (*ResetClockRequest) ProtoMessage() {}
 
 func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1420,7 @@ func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockRequest.ProtoReflect.Descriptor instead.
 func (*ResetClockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
 }
 
 type ResetClockResponse struct {
@@ -1506,7 +1431,7 @@ type ResetClockResponse struct {
 
 func (x *ResetClockResponse) Reset() {
 	*x = ResetClockResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1518,7 +1443,7 @@ func (x *ResetClockResponse) String() string {
 func (*ResetClockResponse) ProtoMessage() {}
 
 func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1531,7 +1456,7 @@ func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockResponse.ProtoReflect.Descriptor instead.
 func (*ResetClockResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
 }
 
 type RemoveRequest struct {
@@ -1543,7 +1468,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1480,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1493,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -1586,7 +1511,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1523,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1536,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
 }
 
 type RemovedRequest struct {
@@ -1622,7 +1547,7 @@ type RemovedRequest struct {
 
 func (x *RemovedRequest) Reset() {
 	*x = RemovedRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1559,7 @@ func (x *RemovedRequest) String() string {
 func (*RemovedRequest) ProtoMessage() {}
 
 func (x *RemovedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1572,7 @@ func (x *RemovedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRequest.ProtoReflect.Descriptor instead.
 func (*RemovedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
 }
 
 type RemovedResponse struct {
@@ -1659,7 +1584,7 @@ type RemovedResponse struct {
 
 func (x *RemovedResponse) Reset() {
 	*x = RemovedResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1596,7 @@ func (x *RemovedResponse) String() string {
 func (*RemovedResponse) ProtoMessage() {}
 
 func (x *RemovedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1609,7 @@ func (x *RemovedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedResponse.ProtoReflect.Descriptor instead.
 func (*RemovedResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RemovedResponse) GetNodes() []*RemovedNode {
@@ -1705,7 +1630,7 @@ type RemovedNode struct {
 
 func (x *RemovedNode) Reset() {
 	*x = RemovedNode{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1642,7 @@ func (x *RemovedNode) String() string {
 func (*RemovedNode) ProtoMessage() {}
 
 func (x *RemovedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1655,7 @@ func (x *RemovedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedNode.ProtoReflect.Descriptor instead.
 func (*RemovedNode) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemovedNode) GetId() string {
@@ -1756,7 +1681,7 @@ type AdmitRequest struct {
 
 func (x *AdmitRequest) Reset() {
 	*x = AdmitRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1693,7 @@ func (x *AdmitRequest) String() string {
 func (*AdmitRequest) ProtoMessage() {}
 
 func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1706,7 @@ func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitRequest.ProtoReflect.Descriptor instead.
 func (*AdmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AdmitRequest) GetId() string {
@@ -1799,7 +1724,7 @@ type AdmitResponse struct {
 
 func (x *AdmitResponse) Reset() {
 	*x = AdmitResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1736,7 @@ func (x *AdmitResponse) String() string {
 func (*AdmitResponse) ProtoMessage() {}
 
 func (x *AdmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1749,7 @@ func (x *AdmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitResponse.ProtoReflect.Descriptor instead.
 func (*AdmitResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
 }
 
 type TransferRequest struct {
@@ -1836,7 +1761,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1773,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1786,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -1879,7 +1804,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +1816,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +1829,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
 }
 
 // RingState names the gossip keys of a node without revealing them.
@@ -1919,7 +1844,7 @@ type RingState struct {
 
 func (x *RingState) Reset() {
 	*x = RingState{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +1856,7 @@ func (x *RingState) String() string {
 func (*RingState) ProtoMessage() {}
 
 func (x *RingState) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +1869,7 @@ func (x *RingState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingState.ProtoReflect.Descriptor instead.
 func (*RingState) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RingState) GetRevision() uint64 {
@@ -1976,7 +1901,7 @@ type KeyringRequest struct {
 
 func (x *KeyringRequest) Reset() {
 	*x = KeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +1913,7 @@ func (x *KeyringRequest) String() string {
 func (*KeyringRequest) ProtoMessage() {}
 
 func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +1926,7 @@ func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyringRequest.ProtoReflect.Descriptor instead.
 func (*KeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
 }
 
 type ChangeKeyringRequest struct {
@@ -2014,7 +1939,7 @@ type ChangeKeyringRequest struct {
 
 func (x *ChangeKeyringRequest) Reset() {
 	*x = ChangeKeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2026,7 +1951,7 @@ func (x *ChangeKeyringRequest) String() string {
 func (*ChangeKeyringRequest) ProtoMessage() {}
 
 func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +1964,7 @@ func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeKeyringRequest.ProtoReflect.Descriptor instead.
 func (*ChangeKeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ChangeKeyringRequest) GetChange() ChangeKeyringRequest_Change {
@@ -2067,7 +1992,7 @@ type KeyringResponse struct {
 
 func (x *KeyringResponse) Reset() {
 	*x = KeyringResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2079,7 +2004,7 @@ func (x *KeyringResponse) String() string {
 func (*KeyringResponse) ProtoMessage() {}
 
 func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2092,7 +2017,7 @@ func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyringResponse.ProtoReflect.Descriptor instead.
 func (*KeyringResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *KeyringResponse) GetRing() *RingState {
@@ -2127,7 +2052,7 @@ type NodeRing struct {
 
 func (x *NodeRing) Reset() {
 	*x = NodeRing{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2064,7 @@ func (x *NodeRing) String() string {
 func (*NodeRing) ProtoMessage() {}
 
 func (x *NodeRing) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2077,7 @@ func (x *NodeRing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRing.ProtoReflect.Descriptor instead.
 func (*NodeRing) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{33}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NodeRing) GetId() string {
@@ -2184,7 +2109,7 @@ type FetchKeysRequest struct {
 
 func (x *FetchKeysRequest) Reset() {
 	*x = FetchKeysRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2121,7 @@ func (x *FetchKeysRequest) String() string {
 func (*FetchKeysRequest) ProtoMessage() {}
 
 func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2134,7 @@ func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchKeysRequest.ProtoReflect.Descriptor instead.
 func (*FetchKeysRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{34}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{33}
 }
 
 type GossipKeys struct {
@@ -2223,7 +2148,7 @@ type GossipKeys struct {
 
 func (x *GossipKeys) Reset() {
 	*x = GossipKeys{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2235,7 +2160,7 @@ func (x *GossipKeys) String() string {
 func (*GossipKeys) ProtoMessage() {}
 
 func (x *GossipKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +2173,7 @@ func (x *GossipKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipKeys.ProtoReflect.Descriptor instead.
 func (*GossipKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{35}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GossipKeys) GetRevision() uint64 {
@@ -2282,7 +2207,7 @@ type AdoptKeysResponse struct {
 
 func (x *AdoptKeysResponse) Reset() {
 	*x = AdoptKeysResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +2219,7 @@ func (x *AdoptKeysResponse) String() string {
 func (*AdoptKeysResponse) ProtoMessage() {}
 
 func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +2232,7 @@ func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptKeysResponse.ProtoReflect.Descriptor instead.
 func (*AdoptKeysResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{36}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AdoptKeysResponse) GetRing() *RingState {
@@ -2332,7 +2257,7 @@ type BackupsRequest struct {
 
 func (x *BackupsRequest) Reset() {
 	*x = BackupsRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2269,7 @@ func (x *BackupsRequest) String() string {
 func (*BackupsRequest) ProtoMessage() {}
 
 func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2282,7 @@ func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupsRequest.ProtoReflect.Descriptor instead.
 func (*BackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{37}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{36}
 }
 
 type BackupsResponse struct {
@@ -2372,7 +2297,7 @@ type BackupsResponse struct {
 
 func (x *BackupsResponse) Reset() {
 	*x = BackupsResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2309,7 @@ func (x *BackupsResponse) String() string {
 func (*BackupsResponse) ProtoMessage() {}
 
 func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2322,7 @@ func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupsResponse.ProtoReflect.Descriptor instead.
 func (*BackupsResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{38}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BackupsResponse) GetScheduled() bool {
@@ -2443,7 +2368,7 @@ type BackupFile struct {
 
 func (x *BackupFile) Reset() {
 	*x = BackupFile{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[39]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2380,7 @@ func (x *BackupFile) String() string {
 func (*BackupFile) ProtoMessage() {}
 
 func (x *BackupFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[39]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2393,7 @@ func (x *BackupFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupFile.ProtoReflect.Descriptor instead.
 func (*BackupFile) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{39}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BackupFile) GetName() string {
@@ -2524,7 +2449,7 @@ var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescripto
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
-	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\xe7\x01\n" +
+	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\x1a\x1bcluster/report/report.proto\"\xe7\x01\n" +
 	"\rStatusRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12(\n" +
 	"\x04acks\x18\x02 \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x1b\n" +
@@ -2627,13 +2552,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\vmax_version\x18\x15 \x01(\rR\n" +
 	"maxVersion\x12'\n" +
 	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\"\x0f\n" +
-	"\rHealthRequest\"\xb4\x01\n" +
-	"\x0eHealthResponse\x12\x18\n" +
-	"\ahealthy\x18\x01 \x01(\bR\ahealthy\x12+\n" +
-	"\x11failure_tolerance\x18\x02 \x01(\x05R\x10failureTolerance\x12\x18\n" +
-	"\areasons\x18\x03 \x03(\tR\areasons\x12'\n" +
-	"\x0fcluster_version\x18\x14 \x01(\rR\x0eclusterVersion\x12\x18\n" +
-	"\aupgrade\x18\x15 \x01(\tR\aupgrade\"\x0f\n" +
+	"\rHealthRequest\"\x0f\n" +
 	"\rClocksRequest\"\xc9\x01\n" +
 	"\x0eClocksResponse\x12\"\n" +
 	"\rmax_offset_us\x18\x01 \x01(\x03R\vmaxOffsetUs\x12\x16\n" +
@@ -2712,7 +2631,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\btaken_ms\x18\x04 \x01(\x03R\atakenMs\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
 	"\aproblem\x18\x06 \x01(\tR\aproblem\x12\x12\n" +
-	"\x04base\x18\a \x01(\tR\x04base2\xb6\n" +
+	"\x04base\x18\a \x01(\tR\x04base2\xae\n" +
 	"\n" +
 	"\n" +
 	"Membership\x12I\n" +
@@ -2720,8 +2639,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\aPromise\x12\x1f.tarry.member.v1.PromiseRequest\x1a .tarry.member.v1.PromiseResponse\x12I\n" +
 	"\x06Invite\x12\x1e.tarry.member.v1.InviteRequest\x1a\x1f.tarry.member.v1.InviteResponse\x12F\n" +
 	"\x05Prove\x12\x1d.tarry.member.v1.ProveRequest\x1a\x1e.tarry.member.v1.ProveResponse\x12L\n" +
-	"\aMembers\x12\x1f.tarry.member.v1.MembersRequest\x1a .tarry.member.v1.MembersResponse\x12I\n" +
-	"\x06Health\x12\x1e.tarry.member.v1.HealthRequest\x1a\x1f.tarry.member.v1.HealthResponse\x12I\n" +
+	"\aMembers\x12\x1f.tarry.member.v1.MembersRequest\x1a .tarry.member.v1.MembersResponse\x12A\n" +
+	"\x06Health\x12\x1e.tarry.member.v1.HealthRequest\x1a\x17.tarry.report.v1.Health\x12I\n" +
 	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x1f.tarry.member.v1.ClocksResponse\x12U\n" +
 	"\n" +
 	"ResetClock\x12\".tarry.member.v1.ResetClockRequest\x1a#.tarry.member.v1.ResetClockResponse\x12I\n" +
@@ -2748,7 +2667,7 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_membership_memberpb_membership_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(ChangeKeyringRequest_Change)(0), // 0: tarry.member.v1.ChangeKeyringRequest.Change
 	(*StatusRequest)(nil),            // 1: tarry.member.v1.StatusRequest
@@ -2765,82 +2684,82 @@ var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*MembersResponse)(nil),          // 12: tarry.member.v1.MembersResponse
 	(*Member)(nil),                   // 13: tarry.member.v1.Member
 	(*HealthRequest)(nil),            // 14: tarry.member.v1.HealthRequest
-	(*HealthResponse)(nil),           // 15: tarry.member.v1.HealthResponse
-	(*ClocksRequest)(nil),            // 16: tarry.member.v1.ClocksRequest
-	(*ClocksResponse)(nil),           // 17: tarry.member.v1.ClocksResponse
-	(*NodeClock)(nil),                // 18: tarry.member.v1.NodeClock
-	(*ResetClockRequest)(nil),        // 19: tarry.member.v1.ResetClockRequest
-	(*ResetClockResponse)(nil),       // 20: tarry.member.v1.ResetClockResponse
-	(*RemoveRequest)(nil),            // 21: tarry.member.v1.RemoveRequest
-	(*RemoveResponse)(nil),           // 22: tarry.member.v1.RemoveResponse
-	(*RemovedRequest)(nil),           // 23: tarry.member.v1.RemovedRequest
-	(*RemovedResponse)(nil),          // 24: tarry.member.v1.RemovedResponse
-	(*RemovedNode)(nil),              // 25: tarry.member.v1.RemovedNode
-	(*AdmitRequest)(nil),             // 26: tarry.member.v1.AdmitRequest
-	(*AdmitResponse)(nil),            // 27: tarry.member.v1.AdmitResponse
-	(*TransferRequest)(nil),          // 28: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil),         // 29: tarry.member.v1.TransferResponse
-	(*RingState)(nil),                // 30: tarry.member.v1.RingState
-	(*KeyringRequest)(nil),           // 31: tarry.member.v1.KeyringRequest
-	(*ChangeKeyringRequest)(nil),     // 32: tarry.member.v1.ChangeKeyringRequest
-	(*KeyringResponse)(nil),          // 33: tarry.member.v1.KeyringResponse
-	(*NodeRing)(nil),                 // 34: tarry.member.v1.NodeRing
-	(*FetchKeysRequest)(nil),         // 35: tarry.member.v1.FetchKeysRequest
-	(*GossipKeys)(nil),               // 36: tarry.member.v1.GossipKeys
-	(*AdoptKeysResponse)(nil),        // 37: tarry.member.v1.AdoptKeysResponse
-	(*BackupsRequest)(nil),           // 38: tarry.member.v1.BackupsRequest
-	(*BackupsResponse)(nil),          // 39: tarry.member.v1.BackupsResponse
-	(*BackupFile)(nil),               // 40: tarry.member.v1.BackupFile
+	(*ClocksRequest)(nil),            // 15: tarry.member.v1.ClocksRequest
+	(*ClocksResponse)(nil),           // 16: tarry.member.v1.ClocksResponse
+	(*NodeClock)(nil),                // 17: tarry.member.v1.NodeClock
+	(*ResetClockRequest)(nil),        // 18: tarry.member.v1.ResetClockRequest
+	(*ResetClockResponse)(nil),       // 19: tarry.member.v1.ResetClockResponse
+	(*RemoveRequest)(nil),            // 20: tarry.member.v1.RemoveRequest
+	(*RemoveResponse)(nil),           // 21: tarry.member.v1.RemoveResponse
+	(*RemovedRequest)(nil),           // 22: tarry.member.v1.RemovedRequest
+	(*RemovedResponse)(nil),          // 23: tarry.member.v1.RemovedResponse
+	(*RemovedNode)(nil),              // 24: tarry.member.v1.RemovedNode
+	(*AdmitRequest)(nil),             // 25: tarry.member.v1.AdmitRequest
+	(*AdmitResponse)(nil),            // 26: tarry.member.v1.AdmitResponse
+	(*TransferRequest)(nil),          // 27: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil),         // 28: tarry.member.v1.TransferResponse
+	(*RingState)(nil),                // 29: tarry.member.v1.RingState
+	(*KeyringRequest)(nil),           // 30: tarry.member.v1.KeyringRequest
+	(*ChangeKeyringRequest)(nil),     // 31: tarry.member.v1.ChangeKeyringRequest
+	(*KeyringResponse)(nil),          // 32: tarry.member.v1.KeyringResponse
+	(*NodeRing)(nil),                 // 33: tarry.member.v1.NodeRing
+	(*FetchKeysRequest)(nil),         // 34: tarry.member.v1.FetchKeysRequest
+	(*GossipKeys)(nil),               // 35: tarry.member.v1.GossipKeys
+	(*AdoptKeysResponse)(nil),        // 36: tarry.member.v1.AdoptKeysResponse
+	(*BackupsRequest)(nil),           // 37: tarry.member.v1.BackupsRequest
+	(*BackupsResponse)(nil),          // 38: tarry.member.v1.BackupsResponse
+	(*BackupFile)(nil),               // 39: tarry.member.v1.BackupFile
+	(*report.Health)(nil),            // 40: tarry.report.v1.Health
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	2,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
-	30, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
+	29, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
 	2,  // 2: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
-	30, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
+	29, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
 	4,  // 4: tarry.member.v1.StatusResponse.backups:type_name -> tarry.member.v1.BackupState
 	13, // 5: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
-	18, // 6: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
-	25, // 7: tarry.member.v1.RemovedResponse.nodes:type_name -> tarry.member.v1.RemovedNode
+	17, // 6: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
+	24, // 7: tarry.member.v1.RemovedResponse.nodes:type_name -> tarry.member.v1.RemovedNode
 	0,  // 8: tarry.member.v1.ChangeKeyringRequest.change:type_name -> tarry.member.v1.ChangeKeyringRequest.Change
-	30, // 9: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
-	34, // 10: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
-	30, // 11: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
-	30, // 12: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
-	40, // 13: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
+	29, // 9: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
+	33, // 10: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
+	29, // 11: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
+	29, // 12: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
+	39, // 13: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
 	1,  // 14: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
 	5,  // 15: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
 	7,  // 16: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
 	9,  // 17: tarry.member.v1.Membership.Prove:input_type -> tarry.member.v1.ProveRequest
 	11, // 18: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
 	14, // 19: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	16, // 20: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
-	19, // 21: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
-	21, // 22: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	23, // 23: tarry.member.v1.Membership.Removed:input_type -> tarry.member.v1.RemovedRequest
-	26, // 24: tarry.member.v1.Membership.Admit:input_type -> tarry.member.v1.AdmitRequest
-	28, // 25: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	31, // 26: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
-	32, // 27: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
-	35, // 28: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
-	36, // 29: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
-	38, // 30: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
+	15, // 20: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
+	18, // 21: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
+	20, // 22: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	22, // 23: tarry.member.v1.Membership.Removed:input_type -> tarry.member.v1.RemovedRequest
+	25, // 24: tarry.member.v1.Membership.Admit:input_type -> tarry.member.v1.AdmitRequest
+	27, // 25: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	30, // 26: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
+	31, // 27: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
+	34, // 28: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
+	35, // 29: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
+	37, // 30: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
 	3,  // 31: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
 	6,  // 32: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
 	8,  // 33: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
 	10, // 34: tarry.member.v1.Membership.Prove:output_type -> tarry.member.v1.ProveResponse
 	12, // 35: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	15, // 36: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	17, // 37: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
-	20, // 38: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
-	22, // 39: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	24, // 40: tarry.member.v1.Membership.Removed:output_type -> tarry.member.v1.RemovedResponse
-	27, // 41: tarry.member.v1.Membership.Admit:output_type -> tarry.member.v1.AdmitResponse
-	29, // 42: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	33, // 43: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
-	33, // 44: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
-	36, // 45: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
-	37, // 46: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
-	39, // 47: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
+	40, // 36: tarry.member.v1.Membership.Health:output_type -> tarry.report.v1.Health
+	16, // 37: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
+	19, // 38: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
+	21, // 39: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	23, // 40: tarry.member.v1.Membership.Removed:output_type -> tarry.member.v1.RemovedResponse
+	26, // 41: tarry.member.v1.Membership.Admit:output_type -> tarry.member.v1.AdmitResponse
+	28, // 42: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	32, // 43: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
+	32, // 44: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
+	35, // 45: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
+	36, // 46: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
+	38, // 47: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
 	31, // [31:48] is the sub-list for method output_type
 	14, // [14:31] is the sub-list for method input_type
 	14, // [14:14] is the sub-list for extension type_name
@@ -2859,7 +2778,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   40,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -14,6 +14,7 @@ import (
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
+	report "tarry/cluster/report"
 )
 
 // This is a compile-time assertion to ensure that this generated file
@@ -57,7 +58,7 @@ type MembershipClient interface {
 	Prove(ctx context.Context, in *ProveRequest, opts ...grpc.CallOption) (*ProveResponse, error)
 	// The operators' calls. Only the leader answers; any other node says so.
 	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error)
-	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
+	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*report.Health, error)
 	// Clocks asks all members for the time.
 	Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*ClocksResponse, error)
 	// ResetClock sets a clock of the queue back that has run away.
@@ -137,9 +138,9 @@ func (c *membershipClient) Members(ctx context.Context, in *MembersRequest, opts
 	return out, nil
 }
 
-func (c *membershipClient) Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error) {
+func (c *membershipClient) Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*report.Health, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(HealthResponse)
+	out := new(report.Health)
 	err := c.cc.Invoke(ctx, Membership_Health_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -273,7 +274,7 @@ type MembershipServer interface {
 	Prove(context.Context, *ProveRequest) (*ProveResponse, error)
 	// The operators' calls. Only the leader answers; any other node says so.
 	Members(context.Context, *MembersRequest) (*MembersResponse, error)
-	Health(context.Context, *HealthRequest) (*HealthResponse, error)
+	Health(context.Context, *HealthRequest) (*report.Health, error)
 	// Clocks asks all members for the time.
 	Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error)
 	// ResetClock sets a clock of the queue back that has run away.
@@ -318,7 +319,7 @@ func (UnimplementedMembershipServer) Prove(context.Context, *ProveRequest) (*Pro
 func (UnimplementedMembershipServer) Members(context.Context, *MembersRequest) (*MembersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Members not implemented")
 }
-func (UnimplementedMembershipServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
+func (UnimplementedMembershipServer) Health(context.Context, *HealthRequest) (*report.Health, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
 }
 func (UnimplementedMembershipServer) Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error) {
