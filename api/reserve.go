@@ -156,21 +156,23 @@ func flush(w http.ResponseWriter) error {
 // giveBack releases jobs that no consumer received, without counting the attempt. If that
 // fails, they become ready when their reservations expire.
 func (s *server) giveBack(x *call, jobs []*jobpb.Reserved) {
-	// The node does it, because the token may have been revoked meanwhile.
-	ctx := auth.NewContext(context.WithoutCancel(x.r.Context()), auth.System())
-	ctx, cancel := context.WithTimeout(ctx, giveBackTimeout)
-	defer cancel()
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {
-		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
-			Ref:         &jobpb.Ref{Seq: j.Seq, Generation: j.Generation},
-			Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs,
-		}}}
+		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: job.GiveBack(j, 0)}}
 	}
-	if _, err := doOps(ctx, s.Queue, ops); err != nil {
+	if err := s.doItself(x, ops); err != nil {
 		s.Logger.Warn("jobs of a consumer that hung up could not be given back; they are ready again when their leases expire",
 			"jobs", len(jobs), "first", jobs[0].Id, "error", err)
 	}
+}
+
+// doItself does what the node wants after the end of a call, whose token may have been revoked meanwhile.
+func (s *server) doItself(x *call, ops []*jobpb.Op) error {
+	ctx := auth.NewContext(context.WithoutCancel(x.r.Context()), auth.System())
+	ctx, cancel := context.WithTimeout(ctx, giveBackTimeout)
+	defer cancel()
+	_, err := doOps(ctx, s.Queue, ops)
+	return err
 }
 
 const giveBackTimeout = 5 * time.Second

@@ -264,17 +264,13 @@ func (t *stream) end(err error) {
 
 // giveUp releases the jobs that the client of an ended connection holds.
 func (t *stream) giveUp() {
-	// The node does it, because the token may have been revoked meanwhile.
-	ctx := auth.NewContext(context.WithoutCancel(t.r.Context()), auth.System())
-	ctx, cancel := context.WithTimeout(ctx, giveBackTimeout)
-	defer cancel()
 	var ops []*jobpb.Op
 	for k := range t.held {
 		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
 			Ref: &jobpb.Ref{Seq: k.Seq, Generation: k.Generation}, Returned: true,
 		}}})
 	}
-	if _, err := doOps(ctx, t.s.Queue, ops); err != nil {
+	if err := t.s.doItself(t.call, ops); err != nil {
 		t.s.Logger.Warn("jobs of a stream that ended could not be given back; they are ready again when their leases expire",
 			"jobs", len(ops), "error", err)
 	}

@@ -200,10 +200,7 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 func GiveBack(jobs []*jobpb.Reserved, holdMs int64) []*jobpb.Op {
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {
-		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
-			Ref:         &jobpb.Ref{Id: j.Id, Seq: j.Seq, Generation: j.Generation},
-			Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs - holdMs,
-		}}, Principal: job.SystemPrincipal}
+		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: job.GiveBack(j, holdMs)}, Principal: job.SystemPrincipal}
 	}
 	return ops
 }

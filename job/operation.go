@@ -437,3 +437,12 @@ func firstOf(errs ...error) error {
 	}
 	return nil
 }
+
+// GiveBack returns the release of a job that no consumer received, so that its attempt does not count and
+// the tokens of its topic's rate come back. Its reservation lasted holdMs longer than its TTR.
+func GiveBack(j *jobpb.Reserved, holdMs int64) *jobpb.Release {
+	return &jobpb.Release{
+		Ref:         &jobpb.Ref{Seq: j.Seq, Generation: j.Generation},
+		Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs - holdMs,
+	}
+}

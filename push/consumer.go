@@ -139,7 +139,7 @@ func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 		permit, why := c.share.begin(host)
 		if why != "" {
 			c.p.metrics.posts.WithLabelValues("put_off").Inc()
-			c.write(ctx, c.giveBack(ref, j, c.putOff(time.Now()), "push: put off: "+why))
+			c.write(ctx, giveBack(j, c.putOff(time.Now()), "push: put off: "+why))
 			return
 		}
 		defer func() { permit.end(o) }()
@@ -148,7 +148,7 @@ func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 			err := c.p.posts.Acquire(wait, 1)
 			cancel()
 			if err != nil {
-				c.write(ctx, c.giveBack(ref, j, 0, ""))
+				c.write(ctx, giveBack(j, 0, ""))
 				return
 			}
 			defer c.p.posts.Release(1)
@@ -205,10 +205,10 @@ func (p *Pusher) clientOf(j *jobpb.Reserved) *http.Client {
 }
 
 // giveBack returns the operation for a job that was not posted. The attempt does not count.
-func (c *consumer) giveBack(ref *jobpb.Ref, j *jobpb.Reserved, wait time.Duration, reason string) *jobpb.Op {
-	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
-		Ref: ref, Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs, DelayMs: wait.Milliseconds(), Reason: reason,
-	}}}
+func giveBack(j *jobpb.Reserved, wait time.Duration, reason string) *jobpb.Op {
+	release := job.GiveBack(j, 0)
+	release.DelayMs, release.Reason = wait.Milliseconds(), reason
+	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: release}}
 }
 
 // putOff returns how long a job is put off. Jobs that are put off together come back one

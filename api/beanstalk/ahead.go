@@ -61,8 +61,8 @@ type ahead struct {
 	// ends is until when the reservation of job still lasts its TTR; zero if the client asked
 	// for it before it began.
 	ends time.Time
-	// reservedMs is when it was reserved.
-	reservedMs int64
+	// holdMs is for how much longer than its TTR it is reserved.
+	holdMs int64
 	// over is when the reservation of job has expired by this node's clock, or later.
 	over time.Time
 	// lost: the job was to be given back, and the outcome is unknown. It is tried again at
@@ -139,7 +139,7 @@ func (c *conn) deleteAndReserve(ref *jobpb.Ref, hold time.Duration) *jobpb.Resul
 	}
 	if len(jobs) > 0 {
 		j := jobs[0]
-		c.ahead.job, c.ahead.reservedMs = j, j.ReservedUntilMs-j.TtrMs-r.HoldMs
+		c.ahead.job, c.ahead.holdMs = j, r.HoldMs
 		c.ahead.over = time.Now().Add(time.Duration(j.TtrMs+r.HoldMs) * time.Millisecond)
 	}
 	return result
@@ -244,8 +244,7 @@ func (c *conn) aheadBack(ops []*jobpb.Op) []*jobpb.Op {
 	if j == nil {
 		return ops
 	}
-	return append(ops, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
-		Ref: &jobpb.Ref{Seq: j.Seq, Generation: j.Generation}, Undelivered: true, Returned: true,
-		ReservedMs: c.ahead.reservedMs,
-	}}, Principal: job.SystemPrincipal})
+	release := job.GiveBack(j, c.ahead.holdMs)
+	release.Returned = true
+	return append(ops, &jobpb.Op{Kind: &jobpb.Op_Release{Release: release}, Principal: job.SystemPrincipal})
 }
