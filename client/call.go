@@ -89,9 +89,11 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 	}
 }
 
-// ask is call for a response of the type T.
+// ask is call for a response of the type T, which is zero after an error.
 func ask[T any](ctx context.Context, c *Client, q request) (out T, err error) {
-	_, err = c.call(ctx, q, &out)
+	if _, err = c.call(ctx, q, &out); err != nil {
+		out = *new(T)
+	}
 	return out, err
 }
 
@@ -103,15 +105,6 @@ func read[T any](ctx context.Context, c *Client, path string) (T, error) {
 // reading is the request for the resource at a path.
 func reading(path string) request {
 	return request{method: http.MethodGet, path: path, repeat: true}
-}
-
-// find is ask for a pointer, which is nil after an error.
-func find[T any](ctx context.Context, c *Client, q request) (*T, error) {
-	out, err := ask[T](ctx, c, q)
-	if err != nil {
-		return nil, err
-	}
-	return &out, nil
 }
 
 // end removes a resource, of which out tells. If it is not found after an attempt with unknown

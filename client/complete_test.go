@@ -81,14 +81,20 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 		{nothing, func(ctx context.Context) error { return second(c.Explain(ctx, "a")) }},
 		{nothing, func(ctx context.Context) error { return third(c.JobsPage(ctx, client.ListOptions{Topic: "t"}, "")) }},
 		{`{"success":true,"jobs":[{}]}`, func(ctx context.Context) error { return third(c.JobsPage(ctx, client.ListOptions{Topic: "t"}, "")) }},
-		{nothing, func(ctx context.Context) error { return third(c.Topics().List(ctx, "", 0)) }},
+		{nothing, func(ctx context.Context) error {
+			return second(client.Collect(c.Topics().List(ctx, client.PageOptions{})))
+		}},
 		{nothing, func(ctx context.Context) error { return second(c.Topics().Get(ctx, "t")) }},
 		{nothing, func(ctx context.Context) error { return second(c.Topics().Stats(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Topics().Rates(ctx, "t")) }},
 		{nothing, func(ctx context.Context) error { return second(c.Topics().Settings(ctx, "t")) }},
-		{nothing, func(ctx context.Context) error { return third(c.Topics().AllSettings(ctx, "", 0)) }},
+		{nothing, func(ctx context.Context) error {
+			return second(client.Collect(c.Topics().AllSettings(ctx, client.PageOptions{})))
+		}},
 		{nothing, func(ctx context.Context) error { return second(c.Schedules().Get(ctx, "s")) }},
-		{nothing, func(ctx context.Context) error { return third(c.Schedules().List(ctx, "", 0)) }},
+		{nothing, func(ctx context.Context) error {
+			return second(client.Collect(c.Schedules().List(ctx, client.PageOptions{})))
+		}},
 		{nothing, func(ctx context.Context) error { return second(c.Schedules().Runs(ctx, "s")) }},
 		{nothing, func(ctx context.Context) error { return second(c.Cluster().Members(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Cluster().Removed(ctx)) }},

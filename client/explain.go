@@ -29,9 +29,9 @@ type Cause struct {
 }
 
 // Explain returns why a job is not delivered yet, or was delivered late.
-func (c *Client) Explain(ctx context.Context, id string) (*Explanation, error) {
+func (c *Client) Explain(ctx context.Context, id string) (Explanation, error) {
 	if id == "" {
-		return nil, errNoID
+		return Explanation{}, errNoID
 	}
-	return find[Explanation](ctx, c, reading(jobPath(id, "explain")))
+	return read[Explanation](ctx, c, jobPath(id, "explain"))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -340,11 +341,11 @@ func tokenOnly(ref Ref) any {
 }
 
 // Get returns a job. It fails with CodeNotFound if there is none.
-func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
+func (c *Client) Get(ctx context.Context, id string) (Job, error) {
 	if id == "" {
-		return nil, errNoID
+		return Job{}, errNoID
 	}
-	return find[Job](ctx, c, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true, most: maxJobReply})
+	return ask[Job](ctx, c, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true, most: maxJobReply})
 }
 
 // GetBatch returns jobs by their ids, with one result each, in order, and with their bodies
@@ -381,20 +382,19 @@ func (c *Client) GetBatch(ctx context.Context, ids []string, bodies bool) ([]Get
 }
 
 // History returns the events of a job, if its topic keeps histories.
-func (c *Client) History(ctx context.Context, id string) (*History, error) {
+func (c *Client) History(ctx context.Context, id string) (History, error) {
 	if id == "" {
-		return nil, errNoID
+		return History{}, errNoID
 	}
-	return find[History](ctx, c, reading(jobPath(id, "history")))
+	return read[History](ctx, c, jobPath(id, "history"))
 }
 
-// List lists topics by name, starting after the given name (empty: from the first), up to
-// max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
-// are no more.
-func (c Topics) List(ctx context.Context, after string, max int) (topics []Topic, next string, err error) {
-	var out topicPage
-	_, err = c.client.call(ctx, request{method: http.MethodGet, path: "/v1/topics" + pageQuery(after, max), repeat: true}, &out)
-	return out.Topics, out.Next, err
+// List lists topics by name.
+func (c Topics) List(ctx context.Context, p PageOptions) iter.Seq2[Topic, error] {
+	return pages(p.After, func(after string) ([]Topic, string, error) {
+		out, err := read[topicPage](ctx, c.client, "/v1/topics"+pageQuery(after, p.Size))
+		return out.Topics, out.Next, err
+	})
 }
 
 // Stats returns the number of topics, and of all jobs by state.

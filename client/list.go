@@ -41,34 +41,64 @@ type ListOptions struct {
 // setting, because their index is still being built.
 var ErrIncomplete = errors.New("jobs may be missing: the index of a header is being built")
 
-// Jobs lists jobs page by page, until the caller stops, there are no more, or a request
-// fails; then the last pair is a nil job and the error. Each page is a consistent state; the
-// pages together are not. ErrIncomplete comes last, too,
-// when all that were found have come.
-func (c *Client) Jobs(ctx context.Context, q ListOptions) iter.Seq2[*Job, error] {
-	return func(yield func(*Job, error) bool) {
+// PageOptions say where a list begins and how it is read. The zero value is for all of it.
+type PageOptions struct {
+	After string // a name: the list begins behind it
+	Size  int    // how many one request asks for, 1 to 1000; 0 means 1000
+}
+
+// pages yields the items of a list page by page, until there are no more, the caller leaves the
+// loop, or a page fails: then the last item is zero and has the error.
+func pages[T any](cursor string, page func(cursor string) (items []T, next string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			items, next, err := page(cursor)
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, one := range items {
+				if !yield(one, nil) {
+					return
+				}
+			}
+			if cursor = next; next == "" {
+				return
+			}
+		}
+	}
+}
+
+// Collect gathers the items of a list, up to its first error.
+func Collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
+	for one, err := range list {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// Jobs lists jobs. Each page is a consistent state; the pages together are not. ErrIncomplete
+// comes last, when all that were found have come.
+func (c *Client) Jobs(ctx context.Context, q ListOptions) iter.Seq2[Job, error] {
+	return func(yield func(Job, error) bool) {
 		var incomplete error
-		for cursor := ""; ; {
+		list := pages("", func(cursor string) ([]Job, string, error) {
 			page, next, err := c.JobsPage(ctx, q, cursor)
 			if errors.Is(err, ErrIncomplete) {
 				incomplete, err = err, nil
 			}
-			if err != nil {
-				yield(nil, err)
+			return page, next, err
+		})
+		for j, err := range list {
+			if !yield(j, err) || err != nil {
 				return
 			}
-			for i := range page {
-				if !yield(&page[i], nil) {
-					return
-				}
-			}
-			if next == "" {
-				if incomplete != nil {
-					yield(nil, incomplete)
-				}
-				return
-			}
-			cursor = next
+		}
+		if incomplete != nil {
+			yield(Job{}, incomplete)
 		}
 	}
 }

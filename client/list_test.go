@@ -66,7 +66,7 @@ func TestAListingEndsWithItsError(t *testing.T) {
 	}
 	var got []error
 	for j, err := range c.Jobs(t.Context(), client.ListOptions{Topic: "t", State: "gone"}) {
-		require.Nil(t, j)
+		require.Zero(t, j)
 		got = append(got, err)
 	}
 	require.Len(t, got, 1)

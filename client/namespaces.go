@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"strconv"
 )
@@ -64,16 +65,18 @@ func (c Namespaces) Delete(ctx context.Context, name string) error {
 }
 
 // Get returns a namespace and what it holds.
-func (c Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
-	return find[Namespace](ctx, c.client, reading(namespacePath(name)))
+func (c Namespaces) Get(ctx context.Context, name string) (Namespace, error) {
+	return read[Namespace](ctx, c.client, namespacePath(name))
 }
 
-// List lists all namespaces by their names.
-func (c Namespaces) List(ctx context.Context) ([]Namespace, error) {
-	out, err := read[struct {
-		Namespaces []Namespace `json:"namespaces"`
-	}](ctx, c.client, "/v1/namespaces")
-	return out.Namespaces, err
+// List lists namespaces by name.
+func (c Namespaces) List(ctx context.Context) iter.Seq2[Namespace, error] {
+	return pages("", func(string) ([]Namespace, string, error) {
+		out, err := read[struct {
+			Namespaces []Namespace `json:"namespaces"`
+		}](ctx, c.client, "/v1/namespaces")
+		return out.Namespaces, "", err
+	})
 }
 
 func namespacePath(name string) string { return "/v1/namespaces/" + segment(name) }

@@ -113,7 +113,7 @@ func TestAWorkerWithWorkMakesOneCallAJob(t *testing.T) {
 		mustAdd(t, c, client.NewJob{Topic: "t", Body: client.Text("x")})
 	}
 	var done atomic.Int32
-	stop := startWorker(t, c, client.Worker{Do: func(_ context.Context, j *client.Reserved) error {
+	stop := startWorker(t, c, client.Worker{Do: func(_ context.Context, j client.Reserved) error {
 		done.Add(1)
 		return nil
 	}})
@@ -152,7 +152,7 @@ func TestAWorkersFinishWaitsShortlyForTheNextJob(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	startWorker(t, c, client.Worker{Do: func(context.Context, *client.Reserved) error { return nil }})
+	startWorker(t, c, client.Worker{Do: func(context.Context, client.Reserved) error { return nil }})
 	wait := <-waits
 	require.Greater(t, wait, 0.0, "what falls due meanwhile comes with the finish")
 	require.LessOrEqual(t, wait, 0.05, "the place must soon be free for a reserve of several")

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -127,16 +128,18 @@ func (c Schedules) PutPaused(ctx context.Context, name string, s Schedule, ifRev
 }
 
 // Get returns a schedule, without its last runs.
-func (c Schedules) Get(ctx context.Context, name string) (*ScheduleInfo, error) {
-	return find[ScheduleInfo](ctx, c.client, reading(schedulePath(name, "")))
+func (c Schedules) Get(ctx context.Context, name string) (ScheduleInfo, error) {
+	return read[ScheduleInfo](ctx, c.client, schedulePath(name, ""))
 }
 
-// List lists schedules by name, starting after the given name, up to max of them (at
-// most 1000; 0 means 1000). next is the name to continue with; empty: there are no more.
-func (c Schedules) List(ctx context.Context, after string, max int) (list []ScheduleInfo, next string, err error) {
-	var out schedulePage
-	_, err = c.client.call(ctx, request{method: http.MethodGet, path: "/v1/schedules" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
-	return out.Schedules, out.Next, err
+// List lists schedules by name.
+func (c Schedules) List(ctx context.Context, p PageOptions) iter.Seq2[ScheduleInfo, error] {
+	return pages(p.After, func(after string) ([]ScheduleInfo, string, error) {
+		q := reading("/v1/schedules" + pageQuery(after, p.Size))
+		q.most = maxJobReply
+		out, err := ask[schedulePage](ctx, c.client, q)
+		return out.Schedules, out.Next, err
+	})
 }
 
 // Delete deletes a schedule; the jobs of its runs stay. ifRevision is as with

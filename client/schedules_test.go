@@ -35,10 +35,9 @@ func TestASchedulesLifeThroughTheClient(t *testing.T) {
 	require.Equal(t, []any{"nightly", put.Revision, "skip", 30 * time.Second, `{"for":"{{planned}}"}`, "b"},
 		[]any{got.Name, got.Revision, got.Overlap, got.MissedAfter.Duration, string(got.Job.Value), got.Job.Headers["a"]})
 	require.False(t, got.NextAt.IsZero())
-	list, next, err := c.Schedules().List(ctx, "", 0)
+	list, err := client.Collect(c.Schedules().List(ctx, client.PageOptions{}))
 	require.NoError(t, err)
-	require.Empty(t, next)
-	require.Equal(t, *got, list[0])
+	require.Equal(t, []client.ScheduleInfo{got}, list)
 	planned, err := c.Schedules().Preview(ctx, "nightly", 2)
 	require.NoError(t, err)
 	require.Len(t, planned, 2)

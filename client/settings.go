@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -105,13 +106,14 @@ func (c Topics) DeleteSettings(ctx context.Context, topic string, revision uint6
 	return ask[TopicSettings](ctx, c.client, request{method: http.MethodDelete, path: settingsPath(topic, revision), repeat: repeat})
 }
 
-// AllSettings lists the topics with settings by name, starting after the given name, up to
-// max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
-// are no more.
-func (c Topics) AllSettings(ctx context.Context, after string, max int) (all []TopicSettings, next string, err error) {
-	var out settingsPage
-	_, err = c.client.call(ctx, request{method: http.MethodGet, path: "/v1/topic-settings" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
-	return out.Topics, out.Next, err
+// AllSettings lists the topics with settings by name.
+func (c Topics) AllSettings(ctx context.Context, p PageOptions) iter.Seq2[TopicSettings, error] {
+	return pages(p.After, func(after string) ([]TopicSettings, string, error) {
+		q := reading("/v1/topic-settings" + pageQuery(after, p.Size))
+		q.most = maxJobReply
+		out, err := ask[settingsPage](ctx, c.client, q)
+		return out.Topics, out.Next, err
+	})
 }
 
 // merged returns the fields of s, with null for the settings to remove.
@@ -139,13 +141,13 @@ func settingsPath(topic string, revision uint64) string {
 }
 
 // pageQuery returns the query of a call that lists pages.
-func pageQuery(after string, max int) string {
+func pageQuery(after string, size int) string {
 	query := url.Values{}
 	if after != "" {
 		query.Set("after", after)
 	}
-	if max > 0 {
-		query.Set("max", strconv.Itoa(max))
+	if size > 0 {
+		query.Set("max", strconv.Itoa(size))
 	}
 	return withQuery("", query)
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -74,25 +75,27 @@ func (c Tokens) Delete(ctx context.Context, id string) error {
 }
 
 // Get returns a token, without its text.
-func (c Tokens) Get(ctx context.Context, id string) (*Token, error) {
-	return find[Token](ctx, c.client, reading(tokenPath(id)))
+func (c Tokens) Get(ctx context.Context, id string) (Token, error) {
+	return read[Token](ctx, c.client, tokenPath(id))
 }
 
-// List lists up to 1000 tokens by their ids, starting after the given id. next is the id to
-// continue with; empty: there are no more.
-func (c Tokens) List(ctx context.Context, after string) (tokens []Token, next string, err error) {
-	var out struct {
-		Tokens []Token `json:"tokens"`
-		Next   string  `json:"next"`
-	}
-	query := url.Values{}
-	if after != "" {
-		query.Set("cursor", after)
-	}
-	q := reading(withQuery("/v1/tokens", query))
-	q.most = maxJobReply
-	_, err = c.client.call(ctx, q, &out)
-	return out.Tokens, out.Next, err
+// List lists tokens by their ids.
+func (c Tokens) List(ctx context.Context) iter.Seq2[Token, error] {
+	return pages("", func(after string) ([]Token, string, error) {
+		query := url.Values{}
+		if after != "" {
+			query.Set("cursor", after)
+		}
+		q := reading(withQuery("/v1/tokens", query))
+		q.most = maxJobReply
+		out, err := ask[tokenPage](ctx, c.client, q)
+		return out.Tokens, out.Next, err
+	})
+}
+
+type tokenPage struct {
+	Tokens []Token `json:"tokens"`
+	Next   string  `json:"next"`
 }
 
 func tokenPath(id string) string { return "/v1/tokens/" + segment(id) }

@@ -163,7 +163,7 @@ type Reserved struct {
 }
 
 // Ref names this reservation.
-func (r *Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
+func (r Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
 
 // ReleaseOptions has the options for releasing a job.
 type ReleaseOptions struct {

@@ -23,7 +23,7 @@ type Worker struct {
 	// released with the error as its reason, or buried if the error is Permanent. A panic and
 	// runtime.Goexit end the job alone, as errors. ctx ends when the reservation is lost, after
 	// Timeout and after Grace.
-	Do func(ctx context.Context, j *Reserved) error
+	Do func(ctx context.Context, j Reserved) error
 	// Concurrency is how many jobs are worked on at once; 0 means 1.
 	Concurrency int
 	// TTR is how long reservations last; 0: each job's own. While Do runs, the worker
@@ -72,7 +72,7 @@ var errGoexit = errors.New("the function ended its goroutine")
 
 // JobError is what Worker.OnError is called with when a function has failed.
 type JobError struct {
-	Job    *Reserved
+	Job    Reserved
 	Err    error
 	Stack  []byte // of a panic
 	Buried bool   // because Err is Permanent
@@ -192,7 +192,7 @@ func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved)
 		failure = fmt.Errorf("%w after %g s", ErrTimeout, w.Timeout.Seconds())
 	}
 	if failure != nil && cause != ErrLost {
-		w.report(&JobError{Job: j, Err: failure, Stack: stack, Buried: buried})
+		w.report(&JobError{Job: *j, Err: failure, Stack: stack, Buried: buried})
 	}
 	// What is left to say must be said also when the grace is over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.TTR.Duration+w.Client.patience)
@@ -251,7 +251,7 @@ func (w *Worker) call(ctx context.Context, j *Reserved) (stack []byte, err error
 				err, stack = fmt.Errorf("panic: %v", p), debug.Stack()
 			}
 		}()
-		err = w.Do(ctx, j)
+		err = w.Do(ctx, *j)
 	}()
 	<-done
 	return stack, err

@@ -50,7 +50,7 @@ func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
 		Concurrency: 2,
 		OnError:     func(err error) { reports <- err },
 		Backoff:     &client.Backoff{Base: client.Duration{Duration: time.Hour}},
-		Do: func(_ context.Context, j *client.Reserved) error {
+		Do: func(_ context.Context, j client.Reserved) error {
 			switch string(j.Bytes()) {
 			case "later":
 				return errors.New("no route " + strings.Repeat("x", 2000))
@@ -105,7 +105,7 @@ func TestAWorkerEndsAFunctionThatRunsTooLong(t *testing.T) {
 		Timeout: 50 * time.Millisecond,
 		Backoff: &client.Backoff{Base: client.Duration{Duration: time.Hour}},
 		OnError: func(error) {},
-		Do: func(ctx context.Context, j *client.Reserved) error {
+		Do: func(ctx context.Context, j client.Reserved) error {
 			<-ctx.Done()
 			if j.ID == "ends well" {
 				return nil
@@ -133,7 +133,7 @@ func TestAWorkerDoesNotProlongAfterTheTimeout(t *testing.T) {
 	startWorker(t, c, client.Worker{
 		Timeout: time.Millisecond,
 		OnError: func(error) {},
-		Do:      func(context.Context, *client.Reserved) error { <-end; return nil },
+		Do:      func(context.Context, client.Reserved) error { <-end; return nil },
 	})
 	eventually(t, func() bool {
 		j, err := c.Get(ctx, "a")
@@ -147,7 +147,7 @@ func TestAWorkerThatStopsLetsItsFunctionsEnd(t *testing.T) {
 	ctx := t.Context()
 	begun, end := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int32
-	stop := startWorker(t, c, client.Worker{Do: func(context.Context, *client.Reserved) error {
+	stop := startWorker(t, c, client.Worker{Do: func(context.Context, client.Reserved) error {
 		calls.Add(1)
 		close(begun)
 		<-end
@@ -178,7 +178,7 @@ func TestAWorkerThatStopsLetsItsFunctionsEnd(t *testing.T) {
 func TestAWorkerTellsItsFunctionThatTheGraceIsOver(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	begun := make(chan struct{})
-	stop := startWorker(t, c, client.Worker{Grace: time.Millisecond, Do: func(ctx context.Context, _ *client.Reserved) error {
+	stop := startWorker(t, c, client.Worker{Grace: time.Millisecond, Do: func(ctx context.Context, _ client.Reserved) error {
 		close(begun)
 		<-ctx.Done()
 		return ctx.Err()
@@ -200,7 +200,7 @@ func TestAWorkerDropsAJobThatItHasLost(t *testing.T) {
 	startWorker(t, c, client.Worker{
 		TTR:     300 * time.Millisecond,
 		OnError: func(err error) { failed <- err },
-		Do: func(ctx context.Context, j *client.Reserved) error {
+		Do: func(ctx context.Context, j client.Reserved) error {
 			require.NoError(t, c.Delete(ctx, client.Ref{ID: j.ID}))
 			<-ctx.Done()
 			lost.Store(context.Cause(ctx) == client.ErrLost)
@@ -225,7 +225,7 @@ func TestAWorkerSaysThatNoNodeCanBeReached(t *testing.T) {
 		c, err := client.New([]string{"n1:7300", "n2:7300"}, client.WithHTTPClient(&http.Client{Transport: down}))
 		require.NoError(t, err)
 		said := make(chan error, 100)
-		w := client.Worker{Do: func(context.Context, *client.Reserved) error { return nil }, OnError: func(err error) { said <- err }}
+		w := client.Worker{Do: func(context.Context, client.Reserved) error { return nil }, OnError: func(err error) { said <- err }}
 		stop := startWorker(t, c, w)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

@@ -31,7 +31,7 @@ func untilStarted(t *testing.T, c *cluster, cl *client.Client, name string, n ui
 }
 
 // takeRuns pauses a schedule and gives the planned instants of all its jobs.
-func takeRuns(t *testing.T, cl *client.Client, name string) (planned map[time.Time]int, info *client.ScheduleInfo) {
+func takeRuns(t *testing.T, cl *client.Client, name string) (planned map[time.Time]int, info client.ScheduleInfo) {
 	ctx := t.Context()
 	require.NoError(t, cl.Schedules().Pause(ctx, name))
 	planned = map[time.Time]int{}

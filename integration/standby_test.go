@@ -101,11 +101,10 @@ func allJobs(ctx context.Context, addrs []string) (map[string]string, error) {
 	}
 	defer q.Close()
 	found := map[string]string{}
-	topics, _, err := q.Topics().List(ctx, "", 1000)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range topics {
+	for t, err := range q.Topics().List(ctx, client.PageOptions{}) {
+		if err != nil {
+			return nil, err
+		}
 		for _, state := range []client.State{client.StateDelayed, client.StateReady, client.StateReserved, client.StateDead} {
 			for j, err := range q.Jobs(ctx, client.ListOptions{Topic: t.Name, State: state, Page: 1000}) {
 				if err != nil {

@@ -147,13 +147,7 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	"topic": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) {
 		return d.client.Topics().Get(ctx, a.Topic)
 	}),
-	"topics": verb(func(ctx context.Context, d *driver, a struct {
-		After string `json:"after"`
-		Max   int    `json:"max"`
-	}) (any, error) {
-		topics, next, err := d.client.Topics().List(ctx, a.After, a.Max)
-		return object{"topics": topics, "next": next}, err
-	}),
+	"topics":          verb(topics),
 	"stats":           verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Topics().Stats(ctx) }),
 	"forecast":        verb(forecast),
 	"forecast_topics": verb(forecastTopics),
@@ -199,15 +193,11 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		return d.client.Topics().DeleteSettings(ctx, a.Topic, client.AnyRevision)
 	}),
 	"all_settings": verb(func(ctx context.Context, d *driver, a pageArgs) (any, error) {
-		return pages("topics", a, func(after string) ([]client.TopicSettings, string, error) {
-			return d.client.Topics().AllSettings(ctx, after, a.Max)
-		})
+		return listed("topics", d.client.Topics().AllSettings(ctx, a.page()))
 	}),
 
 	"schedules": verb(func(ctx context.Context, d *driver, a pageArgs) (any, error) {
-		return pages("schedules", a, func(after string) ([]client.ScheduleInfo, string, error) {
-			return d.client.Schedules().List(ctx, after, a.Max)
-		})
+		return listed("schedules", d.client.Schedules().List(ctx, a.page()))
 	}),
 	"put_schedule": verb(func(ctx context.Context, d *driver, a struct {
 		nameArgs
@@ -495,15 +485,8 @@ func list(ctx context.Context, d *driver, a struct {
 	Body  json.RawMessage `json:"body"`
 	Max   int             `json:"max"`
 }) (any, error) {
-	jobs := []*client.Job{}
 	q := client.ListOptions{Topic: a.Topic, State: a.State, Filter: a.Filter, Bodies: string(a.Body) == "true", Page: a.Max}
-	for j, err := range d.client.Jobs(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, j)
-	}
-	return object{"jobs": jobs}, nil
+	return listed("jobs", d.client.Jobs(ctx, q))
 }
 
 type sweepArgs struct {

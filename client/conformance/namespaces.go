@@ -16,7 +16,7 @@ func putNamespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) 
 }
 
 func namespaces(ctx context.Context, d *driver, _ struct{}) (any, error) {
-	return inMember("namespaces")(d.client.Namespaces().List(ctx))
+	return listed("namespaces", d.client.Namespaces().List(ctx))
 }
 
 func namespace(ctx context.Context, d *driver, a namespaceArgs) (any, error) {

@@ -16,14 +16,7 @@ func putToken(ctx context.Context, d *driver, a tokenArgs) (any, error) {
 }
 
 func tokens(ctx context.Context, d *driver, _ struct{}) (any, error) {
-	var all []client.Token
-	for after := ""; ; {
-		page, next, err := d.client.Tokens().List(ctx, after)
-		if all = append(all, page...); err != nil || next == "" {
-			return object{"tokens": all}, err
-		}
-		after = next
-	}
+	return listed("tokens", d.client.Tokens().List(ctx))
 }
 
 func token(ctx context.Context, d *driver, a refArgs) (any, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"tarry/client"
@@ -59,17 +60,28 @@ type pageArgs struct {
 	Max   int    `json:"max"`
 }
 
-// pages has all elements of a listing in a member.
-func pages[T any](name string, a pageArgs, page func(after string) ([]T, string, error)) (any, error) {
-	all := []T{}
-	for after := a.After; ; {
-		list, next, err := page(after)
-		if err != nil {
+func (a pageArgs) page() client.PageOptions { return client.PageOptions{After: a.After, Size: a.Max} }
+
+// topics returns one page.
+func topics(ctx context.Context, d *driver, a pageArgs) (any, error) {
+	page := []client.Topic{}
+	for t, err := range d.client.Topics().List(ctx, a.page()) {
+		switch {
+		case err != nil:
 			return nil, err
+		case a.Max > 0 && len(page) == a.Max:
+			return object{"topics": page, "next": page[a.Max-1].Name}, nil
 		}
-		if all = append(all, list...); next == "" {
-			return object{name: all}, nil
-		}
-		after = next
+		page = append(page, t)
 	}
+	return object{"topics": page, "next": ""}, nil
+}
+
+// listed has all elements of a list in a member.
+func listed[T any](name string, list iter.Seq2[T, error]) (any, error) {
+	all, err := client.Collect(list)
+	if err != nil {
+		return nil, err
+	}
+	return object{name: append([]T{}, all...)}, nil // never null
 }

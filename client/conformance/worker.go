@@ -47,7 +47,7 @@ func runWorker(text string) error {
 }
 
 // workOn does what the body of the job says.
-func workOn(ctx context.Context, j *client.Reserved) error {
+func workOn(ctx context.Context, j client.Reserved) error {
 	var task struct {
 		Work client.Duration `json:"work"`
 		Fail string          `json:"fail"`

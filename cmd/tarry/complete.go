@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -153,20 +154,25 @@ func namesOf(cmd *cobra.Command, word string, ask lookup) (found []cobra.Complet
 	return found
 }
 
-func topicsThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	page, _, _ := c.Topics().List(ctx, "", 0)
-	for _, topic := range page {
-		names = append(names, topic.Name)
+// firstPage returns the names of the first thousand things of a list.
+func firstPage[T any](list iter.Seq2[T, error], name func(T) string) (names []string) {
+	for one, err := range list {
+		if err == nil {
+			names = append(names, name(one))
+		}
+		if len(names) == batchJobs {
+			break
+		}
 	}
 	return names
 }
 
+func topicsThere(ctx context.Context, c *client.Client, _ string) (names []string) {
+	return firstPage(c.Topics().List(ctx, client.PageOptions{}), func(t client.Topic) string { return t.Name })
+}
+
 func schedulesThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	page, _, _ := c.Schedules().List(ctx, "", 0)
-	for _, s := range page {
-		names = append(names, s.Name)
-	}
-	return names
+	return firstPage(c.Schedules().List(ctx, client.PageOptions{}), func(s client.ScheduleInfo) string { return s.Name })
 }
 
 func membersThere(ctx context.Context, c *client.Client, _ string) (names []string) {
@@ -194,11 +200,7 @@ func invitationsThere(ctx context.Context, c *client.Client, _ string) (names []
 }
 
 func tokensThere(ctx context.Context, c *client.Client, _ string) (names []string) {
-	page, _, _ := c.Tokens().List(ctx, "")
-	for _, k := range page {
-		names = append(names, k.ID)
-	}
-	return names
+	return firstPage(c.Tokens().List(ctx), func(k client.Token) string { return k.ID })
 }
 
 // jobsThere finds jobs by the beginning of their ids, which must not be empty.

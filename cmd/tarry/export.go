@@ -182,20 +182,15 @@ func (e *exporter) topics(ctx context.Context, topic string) error {
 			return err
 		}
 	}
-	for {
-		page, next, err := e.t.client.Topics().List(ctx, after, 0)
+	for p, err := range e.t.client.Topics().List(ctx, client.PageOptions{After: after}) {
 		if err != nil {
 			return err
 		}
-		for _, p := range page {
-			if err := e.topic(ctx, p.Name); err != nil {
-				return err
-			}
-		}
-		if after = next; next == "" {
-			return nil
+		if err := e.topic(ctx, p.Name); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // topic exports the states of a topic, from the page that comes next.

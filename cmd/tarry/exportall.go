@@ -45,18 +45,13 @@ func (e *exporter) everything(ctx context.Context) error {
 // settings returns the settings of all topics that have some.
 func (e *exporter) settings(ctx context.Context) (map[string]client.Settings, error) {
 	all := make(map[string]client.Settings)
-	for after := ""; ; {
-		page, next, err := e.t.client.Topics().AllSettings(ctx, after, 0)
+	for s, err := range e.t.client.Topics().AllSettings(ctx, client.PageOptions{}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range page {
-			all[s.Topic] = s.Settings
-		}
-		if after = next; next == "" {
-			return all, nil
-		}
+		all[s.Topic] = s.Settings
 	}
+	return all, nil
 }
 
 // beforeJobs writes the first line and those of all but the jobs. Namespaces come first: topics
@@ -73,16 +68,15 @@ func (e *exporter) beforeJobs(ctx context.Context, settings map[string]client.Se
 	if err := e.line(head); err != nil {
 		return err
 	}
-	namespaces, err := e.t.client.Namespaces().List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range namespaces {
+	for n, err := range e.t.client.Namespaces().List(ctx) {
+		if err != nil {
+			return err
+		}
 		if err := e.line(namespaceLine{kindNamespace, n.Name, n.NamespaceSpec}); err != nil {
 			return err
 		}
+		e.done.Counts.Namespaces++
 	}
-	e.done.Counts.Namespaces = len(namespaces)
 	if err := e.topicLines(ctx, settings); err != nil {
 		return err
 	}
@@ -98,19 +92,13 @@ func (e *exporter) topicLines(ctx context.Context, settings map[string]client.Se
 	for name, s := range settings {
 		lines[name] = topicLine{Type: kindTopic, Topic: name, Settings: &s}
 	}
-	for after := ""; ; {
-		page, next, err := e.t.client.Topics().List(ctx, after, 0)
+	for t, err := range e.t.client.Topics().List(ctx, client.PageOptions{}) {
 		if err != nil {
 			return err
 		}
-		for _, t := range page {
-			if l := lines[t.Name]; t.Paused {
-				l.Type, l.Topic, l.Paused, l.PausedUntil = kindTopic, t.Name, true, t.PausedUntil
-				lines[t.Name] = l
-			}
-		}
-		if after = next; next == "" {
-			break
+		if l := lines[t.Name]; t.Paused {
+			l.Type, l.Topic, l.Paused, l.PausedUntil = kindTopic, t.Name, true, t.PausedUntil
+			lines[t.Name] = l
 		}
 	}
 	for _, name := range sortedNames(lines) {
@@ -123,21 +111,16 @@ func (e *exporter) topicLines(ctx context.Context, settings map[string]client.Se
 }
 
 func (e *exporter) scheduleLines(ctx context.Context) error {
-	for after := ""; ; {
-		page, next, err := e.t.client.Schedules().List(ctx, after, 0)
+	for s, err := range e.t.client.Schedules().List(ctx, client.PageOptions{}) {
 		if err != nil {
 			return err
 		}
-		for _, s := range page {
-			if err := e.line(scheduleLine{kindSchedule, s.Name, s.Schedule, s.Paused}); err != nil {
-				return err
-			}
+		if err := e.line(scheduleLine{kindSchedule, s.Name, s.Schedule, s.Paused}); err != nil {
+			return err
 		}
-		e.done.Counts.Schedules += len(page)
-		if after = next; next == "" {
-			return nil
-		}
+		e.done.Counts.Schedules++
 	}
+	return nil
 }
 
 // jobLine is a job as it is. A reserved one is ready, and its attempt counts unless it was the

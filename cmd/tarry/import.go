@@ -236,7 +236,7 @@ func (m *fileImport) resume(f *os.File, head exportHead) error {
 // everyLine imports the lines that are left.
 func (m *fileImport) everyLine(ctx context.Context) error {
 	var err error
-	if m.prefixes, err = m.t.client.Namespaces().List(ctx); err != nil {
+	if m.prefixes, err = client.Collect(m.t.client.Namespaces().List(ctx)); err != nil {
 		return err
 	}
 	m.next = m.done

@@ -74,7 +74,7 @@ func (m *fileImport) namespace(ctx context.Context, l *namespaceLine) (importOut
 	switch {
 	case err != nil && !isMissing(err):
 		return 0, err
-	case err == nil && present != nil:
+	case err == nil:
 		difference, err := firstDifference(present.NamespaceSpec, l.NamespaceSpec)
 		if err != nil || difference == "" {
 			return outcomeExisting, err
@@ -97,7 +97,7 @@ func (m *fileImport) schedule(ctx context.Context, l *scheduleLine) (importOutco
 	switch {
 	case err != nil && !isMissing(err):
 		return 0, err
-	case err == nil && present != nil:
+	case err == nil:
 		difference, err := firstDifference(present.Schedule, l.Schedule)
 		if err != nil || difference == "" {
 			return outcomeExisting, err

@@ -31,7 +31,7 @@ func getCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.printJobRaw(j, *raw)
+			return t.printJobRaw(&j, *raw)
 		}
 		failed := exitOK
 		for ids := range slices.Chunk(args, getAtOnce) {
@@ -160,7 +160,7 @@ func historyCommand() *cobra.Command {
 	})
 }
 
-func (t *terminal) printHistory(h *client.History) error {
+func (t *terminal) printHistory(h client.History) error {
 	var rows [][]string
 	for i, e := range h.Events {
 		attempt, due, reason := "", "", ""
@@ -203,7 +203,7 @@ func explainCommand() *cobra.Command {
 }
 
 // explanation is the text of e with its times as they are shown here.
-func (t *terminal) explanation(e *client.Explanation) string {
+func (t *terminal) explanation(e client.Explanation) string {
 	text := e.Text
 	for _, c := range e.Causes {
 		text = strings.Replace(text, c.Text, t.causeText(c), 1)
@@ -234,16 +234,7 @@ func topicsCommand() *cobra.Command {
 			}
 			return t.printTopics([]client.Topic{topic})
 		}
-		for after := ""; ; {
-			page, next, err := t.client.Topics().List(ctx, after, 0)
-			if err != nil {
-				return err
-			}
-			if err := t.printTopics(page); err != nil || next == "" {
-				return err
-			}
-			after = next
-		}
+		return inTables(t.client.Topics().List(ctx, client.PageOptions{}), t.printTopics)
 	})
 }
 

@@ -148,7 +148,7 @@ func (t *terminal) printNamespacePut(put client.NamespacePut, done string, err e
 func namespaceListCommand() *cobra.Command {
 	c := newCommand("list", "list the namespaces", "", "Lists the namespaces, with what they hold of what they may hold.", "tarry namespace list", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		all, err := t.client.Namespaces().List(ctx)
+		all, err := client.Collect(t.client.Namespaces().List(ctx))
 		if err != nil {
 			return err
 		}

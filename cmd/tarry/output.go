@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"sync"
 	"unicode"
@@ -86,6 +87,28 @@ func (t *terminal) printJSON(v any) error {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
 	return t.out.line("%s", line)
+}
+
+// inTables prints a list in tables of a thousand rows, so that a long one begins at once; an empty
+// one is printed, too.
+func inTables[T any](list iter.Seq2[T, error], print func(page []T) error) error {
+	var page []T
+	printed := false
+	for one, err := range list {
+		if err != nil {
+			return err
+		}
+		if page = append(page, one); len(page) == batchJobs {
+			if err := print(page); err != nil {
+				return err
+			}
+			page, printed = page[:0], true
+		}
+	}
+	if printed && len(page) == 0 {
+		return nil
+	}
+	return print(page)
 }
 
 // printAll prints one JSON object a line, or a table with a row for each.

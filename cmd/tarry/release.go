@@ -107,20 +107,15 @@ func (t *terminal) topicsToRelease(ctx context.Context, m *releaseMany) (names [
 	if m.topic != "" {
 		return []string{m.topic}, nil
 	}
-	for after := ""; ; {
-		page, next, err := t.client.Topics().List(ctx, after, 0)
+	for topic, err := range t.client.Topics().List(ctx, client.PageOptions{}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, topic := range page {
-			if topic.Reserved > 0 {
-				names = append(names, topic.Name)
-			}
-		}
-		if after = next; next == "" {
-			return names, nil
+		if topic.Reserved > 0 {
+			names = append(names, topic.Name)
 		}
 	}
+	return names, nil
 }
 
 // reservedJobs counts the jobs that are meant.

@@ -104,7 +104,7 @@ func scheduleGetCommand() *cobra.Command {
 		if t.json {
 			return t.printJSON(s)
 		}
-		rows := [][]string{{"spec", s.Spec}, {"zone", s.Zone}, {"revision", count(s.Revision)}, {"next run", t.nextOf(*s)}}
+		rows := [][]string{{"spec", s.Spec}, {"zone", s.Zone}, {"revision", count(s.Revision)}, {"next run", t.nextOf(s)}}
 		for _, row := range [][]string{{"start", timestamp(s.Start)}, {"end", timestamp(s.End)}, {"trouble", dash(s.Trouble)}} {
 			if row[1] != "-" {
 				rows = append(rows, row)
@@ -153,19 +153,11 @@ func scheduleListCommand() *cobra.Command {
 	c := newCommand("list", "list the schedules with their next runs", "", "Lists the schedules with their next runs.", "tarry schedule list", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		head := []string{"SCHEDULE", "SPEC", "ZONE", "NEXT RUN", "TOPIC", "STARTED"}
-		for after := ""; ; {
-			page, next, err := t.client.Schedules().List(ctx, after, 0)
-			if err != nil {
-				return err
-			}
-			err = printAll(t, page, head, func(s client.ScheduleInfo) []string {
+		return inTables(t.client.Schedules().List(ctx, client.PageOptions{}), func(page []client.ScheduleInfo) error {
+			return printAll(t, page, head, func(s client.ScheduleInfo) []string {
 				return []string{s.Name, s.Spec, s.Zone, t.nextOf(s), s.Job.Topic, count(s.Counts.Started)}
 			})
-			if err != nil || next == "" {
-				return err
-			}
-			after = next
-		}
+		})
 	})
 }
 

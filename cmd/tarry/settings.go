@@ -32,19 +32,12 @@ func topicGetCommand() *cobra.Command {
 			}
 			return t.printSettings(s)
 		}
-		for after := ""; ; {
-			page, next, err := t.client.Topics().AllSettings(ctx, after, 0)
-			if err != nil {
-				return err
-			}
-			if after == "" && len(page) == 0 {
+		return inTables(t.client.Topics().AllSettings(ctx, client.PageOptions{}), func(page []client.TopicSettings) error {
+			if len(page) == 0 {
 				t.notes.line("no topic has settings")
 			}
-			if err := t.printSettings(page...); err != nil || next == "" {
-				return err
-			}
-			after = next
-		}
+			return t.printSettings(page...)
+		})
 	})
 }
 

@@ -157,16 +157,9 @@ func tokenRotateCommand() *cobra.Command {
 func tokenListCommand() *cobra.Command {
 	c := newCommand("list", "list the tokens", "", "Lists the tokens and what they may do, without their texts.", "tarry token list", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		var all []client.Token
-		for after := ""; ; {
-			page, next, err := t.client.Tokens().List(ctx, after)
-			if err != nil {
-				return err
-			}
-			all = append(all, page...)
-			if after = next; next == "" {
-				break
-			}
+		all, err := client.Collect(t.client.Tokens().List(ctx))
+		if err != nil {
+			return err
 		}
 		return printAll(t, all, []string{"ID", "ALLOWS", "ID PREFIX", "LIMITS", "ENDS", "DESCRIPTION"}, func(k client.Token) []string {
 			return []string{k.ID, ruleWords(k.Rules), dash(k.IDPrefix), dash(limitWords(k.Limits)), t.ends(k), described(k)}
@@ -208,7 +201,7 @@ func tokenShowCommand() *cobra.Command {
 		if t.json {
 			return t.printJSON(k)
 		}
-		return t.printToken(*k)
+		return t.printToken(k)
 	})
 }
 

@@ -121,17 +121,11 @@ func (w *top) run(ctx context.Context, interval time.Duration, rounds int) error
 func (w *top) look(ctx context.Context) ([]topRow, error) {
 	var rows []topRow
 	seen := map[string]client.Topic{}
-	for after := ""; ; {
-		page, next, err := w.t.client.Topics().List(ctx, after, 0)
+	for p, err := range w.t.client.Topics().List(ctx, client.PageOptions{}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range page {
-			rows, seen[p.Name] = append(rows, topRow{Topic: p}), p
-		}
-		if after = next; next == "" {
-			break
-		}
+		rows, seen[p.Name] = append(rows, topRow{Topic: p}), p
 	}
 	w.rates(rows, seen)
 	slices.SortStableFunc(rows, func(a, b topRow) int {

@@ -69,7 +69,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 }
 
 // closeUnpaid is called for each job, at least once.
-func (s *shop) closeUnpaid(_ context.Context, j *client.Reserved) error {
+func (s *shop) closeUnpaid(_ context.Context, j client.Reserved) error {
 	number := string(j.Bytes())
 	log.Printf("order %s is %s", number, s.move(number, "unpaid", "closed"))
 	return nil

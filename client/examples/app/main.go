@@ -43,7 +43,7 @@ func produce(ctx context.Context, c *client.Client) {
 	}
 }
 
-func send(_ context.Context, j *client.Reserved) error {
+func send(_ context.Context, j client.Reserved) error {
 	fmt.Printf("mail to %s, attempt %d\n", j.Bytes(), j.Attempts)
 	return nil
 }
