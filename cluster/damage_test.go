@@ -23,6 +23,7 @@ import (
 
 	"tarry/cluster/datadir"
 	"tarry/cluster/logstore"
+	"tarry/fsm/check"
 )
 
 var (
@@ -281,10 +282,10 @@ func (st *durableState) read(s *Shard) error {
 func (st *durableState) digest(s *Shard, at uint64) (err error) {
 	v := s.machine.View()
 	defer v.Close()
-	if err := v.Check(); err != nil {
+	if err := check.Records(v, nil); err != nil {
 		return err
 	}
-	st.Digests[at], err = v.Digest()
+	st.Digests[at], err = check.Digest(v, nil)
 	return err
 }
 

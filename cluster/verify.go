@@ -16,6 +16,8 @@ import (
 	"tarry/cluster/noderpc"
 	"tarry/cluster/raftconfig"
 	"tarry/fsm"
+	"tarry/fsm/check"
+	"tarry/fsm/view"
 	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -76,7 +78,7 @@ func (s *Shard) digestMark(p fsm.MarkPoint) {
 	m.running.Go(func() {
 		defer close(k.done)
 		defer p.View.Close()
-		k.digest, k.err = p.View.Digest()
+		k.digest, k.err = check.Digest(p.View, nil)
 	})
 }
 
@@ -129,7 +131,7 @@ func (m *marks) wait(ctx context.Context, name string, at uint64, installing fun
 		case k != nil:
 			select {
 			case <-k.done:
-				if errors.Is(k.err, fsm.ErrViewEnded) {
+				if errors.Is(k.err, view.ErrEnded) {
 					return 0, "", errPassed
 				}
 				return k.index, k.digest, k.err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tarry/fsm"
+	"tarry/fsm/view"
 )
 
 // A node that got a state which is newer than a mark says so at once, so that another mark is made.
@@ -30,7 +30,7 @@ func TestAMarkThatCameInAStateIsNotWaitedFor(t *testing.T) {
 	_, _, err = m.wait(ctx, "mark", 0, installing) // from a leader that does not say where the mark is
 	require.ErrorContains(t, err, "did not reach the mark")
 
-	ended := &mark{done: make(chan struct{}), err: fsm.ErrViewEnded}
+	ended := &mark{done: make(chan struct{}), err: view.ErrEnded}
 	close(ended.done)
 	m.byName["replaced"] = ended
 	_, _, err = m.wait(t.Context(), "replaced", 10, installing)

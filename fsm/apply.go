@@ -6,6 +6,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -38,7 +40,7 @@ type Changes struct {
 type MarkPoint struct {
 	Name  string
 	Index uint64
-	View  *View
+	View  *view.View
 }
 
 const (
@@ -92,7 +94,7 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 		}
 		applied = e.Index
 		nowMS, err := x.begin(e)
-		before := Entry{Index: m.meta.state.index, Term: m.meta.state.term}
+		before := Entry{Index: m.meta.State.Index, Term: m.meta.State.Term}
 		if err == nil && !m.follows() {
 			err = m.effectsBefore(e, nowMS, &changes, changed)
 		}
@@ -148,11 +150,11 @@ func (x *tx) begin(e Entry) (nowMS int64, err error) {
 // entry applies one entry to the transaction.
 func (x *tx) entry(e Entry, nowMS int64) ([]*jobpb.Result, error) {
 	meta := &x.m.meta
-	meta.state.index, meta.state.term = e.Index, e.Term
+	meta.State.Index, meta.State.Term = e.Index, e.Term
 	if e.Configuration {
-		meta.configuration, meta.configurationIndex = append([]byte(nil), e.Data...), e.Index
-		x.value = appendConfiguration(x.value[:0], e.Index, e.Data)
-		must(x.batch.Set(keyConfiguration, x.value, nil))
+		meta.Configuration, meta.ConfigurationIndex = append([]byte(nil), e.Data...), e.Index
+		x.value = record.AppendConfiguration(x.value[:0], e.Index, e.Data)
+		must(x.batch.Set(record.KeyConfiguration, x.value, nil))
 		return nil, nil
 	}
 	return x.operations(e.Term, nowMS)
@@ -163,9 +165,9 @@ func (x *tx) entry(e Entry, nowMS int64) ([]*jobpb.Result, error) {
 func (x *tx) operations(term uint64, nowMS int64) ([]*jobpb.Result, error) {
 	meta := &x.m.meta
 	x.term, x.nowMS, x.roundedDown = term, nowMS, false
-	if (x.followed || !x.m.follows()) && x.ops.ClockEpoch() == meta.reset.epoch {
-		meta.state.clockMS = max(meta.state.clockMS, min(nowMS, maxClockMS))
-		x.roundedDown = x.ops.RoundedDown() && nowMS == meta.state.clockMS
+	if (x.followed || !x.m.follows()) && x.ops.ClockEpoch() == meta.Reset.Epoch {
+		meta.State.ClockMS = max(meta.State.ClockMS, min(nowMS, maxClockMS))
+		x.roundedDown = x.ops.RoundedDown() && nowMS == meta.State.ClockMS
 	}
 	var results []*jobpb.Result
 	n := 1 // without replies, for all the operations
@@ -274,7 +276,7 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	changes.Effects = append(changes.Effects, x.effects...)
 	changes.Timeouts = append(changes.Timeouts, x.timeouts...)
 	for _, name := range x.marks {
-		changes.Marks = append(changes.Marks, MarkPoint{Name: name, Index: m.meta.state.index, View: m.View()})
+		changes.Marks = append(changes.Marks, MarkPoint{Name: name, Index: m.meta.State.Index, View: m.View()})
 	}
 	x.reset()
 	m.nextDue.Store(m.earliest())
@@ -298,8 +300,8 @@ func (x *tx) write() error {
 		if t.dropped {
 			continue
 		}
-		x.value = t.topicRecord.append(x.value[:0])
-		must(x.batch.Set(x.nameKey(spaceTopic, t.name), x.value, nil))
+		x.value = t.Topic.Append(x.value[:0])
+		must(x.batch.Set(x.nameKey(record.SpaceTopic, t.name), x.value, nil))
 	}
 	if err := x.writeSchedules(); err != nil {
 		return err
@@ -312,15 +314,15 @@ func (x *tx) write() error {
 	if err := x.writeStandby(); err != nil {
 		return err
 	}
-	x.m.meta.state.topics = uint32(len(x.m.topics)) // there are at most job.MaxTopics
-	x.value = x.m.meta.state.append(x.value[:0])
-	must(x.batch.Set(keyState, x.value, nil))
+	x.m.meta.State.Topics = uint32(len(x.m.topics)) // there are at most job.MaxTopics
+	x.value = x.m.meta.State.Append(x.value[:0])
+	must(x.batch.Set(record.KeyState, x.value, nil))
 	for _, b := range []*pebble.Batch{x.indexBatch, x.idBatch} {
 		must(x.batch.Apply(b, nil))
 		b.Reset()
 	}
 	if err := x.batch.Commit(pebble.NoSync); err != nil {
-		return fmt.Errorf("commit up to log entry %d: %w", x.m.meta.state.index, err)
+		return fmt.Errorf("commit up to log entry %d: %w", x.m.meta.State.Index, err)
 	}
 	if err := x.batch.Close(); err != nil {
 		return err
@@ -337,12 +339,12 @@ func (m *Machine) publish(news []TopicChange) {
 	x := m.tx
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.public.applied = m.meta.applied()
-	m.public.clusterID = m.meta.clusterID
-	m.public.standby, m.public.upload = m.meta.standby, m.meta.upload.id
+	m.public.applied = m.meta.Applied()
+	m.public.clusterID = m.meta.ClusterID
+	m.public.standby, m.public.upload = m.meta.Standby, m.meta.Upload.ID
 	m.following.Store(m.follows())
-	m.version.Store(m.meta.version)
-	m.migrating.Store(m.meta.migrating != nil)
+	m.version.Store(m.meta.Version)
+	m.migrating.Store(m.meta.Migrating != nil)
 	if x.authChanged {
 		m.publishAuth()
 	}
@@ -377,6 +379,6 @@ func (m *Machine) publish(news []TopicChange) {
 func (t *topic) endTransaction() {
 	t.touched, t.dirty = false, false
 	for s := range t.windows {
-		t.windows[s].committed()
+		t.windows[s].Committed()
 	}
 }

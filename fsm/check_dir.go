@@ -7,7 +7,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -52,12 +55,12 @@ func CheckDir(dir string, o CheckOptions) (DirReport, error) {
 		return progress()
 	}
 	err := store.Check(dir, Options{FS: o.FS}.withDefaults().store(), read, func(db *pebble.DB) error {
-		meta, err := readMeta(db)
+		meta, err := record.ReadMeta(db)
 		if err != nil {
 			return err
 		}
-		report.Applied, report.Durable = furthest(meta.applied(), meta.durable), meta.durable.index
-		report.ClusterID, report.Version, report.Totals = meta.clusterID, meta.version, meta.totals()
+		report.Applied, report.Durable = record.Furthest(meta.Applied(), meta.Durable), meta.Durable.Index
+		report.ClusterID, report.Version, report.Totals = meta.ClusterID, meta.Version, meta.Totals()
 		if _, _, err := load(db, Options{}.withDefaults()); err != nil {
 			return err
 		}
@@ -72,14 +75,13 @@ func CheckDir(dir string, o CheckOptions) (DirReport, error) {
 	return report, err
 }
 
-// checkRecords is View.Check of a store that has no machine. An error of looked ends it.
+// checkRecords checks the records of a store that has no machine. An error of looked ends it.
 func checkRecords(db *pebble.DB, looked func(records uint64) error) error {
-	d := &database{db: &store.Store{DB: db}, views: make(map[*View]struct{})}
-	v := d.view(0)
+	v := view.New(0, db.NewSnapshot(), nil)
 	var stop error
-	err := v.CheckWith(func(records uint64) {
+	err := check.Records(v, func(records uint64) {
 		if stop = looked(records); stop != nil {
-			v.ended.Store(true)
+			v.Stop()
 		}
 	})
 	if stop != nil {

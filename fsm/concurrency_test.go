@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"tarry/fsm/check"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -65,7 +67,7 @@ func questions(m *Machine, reached *atomic.Uint64) []func() error {
 	return []func() error{
 		func() error {
 			v := m.View()
-			if err := v.Check(); err != nil && !errors.Is(err, ErrViewEnded) {
+			if err := check.Records(v, nil); err != nil && !errors.Is(err, view.ErrEnded) {
 				return err
 			}
 			return v.Close()
@@ -74,12 +76,12 @@ func questions(m *Machine, reached *atomic.Uint64) []func() error {
 			v := m.View()
 			defer v.Close()
 			a, err := v.Applied()
-			if err != nil && !errors.Is(err, ErrViewEnded) {
+			if err != nil && !errors.Is(err, view.ErrEnded) {
 				return err
 			}
 			// The state of a view was published or is about to be.
 			_, _, err = v.JobBySeq(a.Index)
-			if errors.Is(err, ErrViewEnded) {
+			if errors.Is(err, view.ErrEnded) {
 				err = nil
 			}
 			return err

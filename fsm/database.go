@@ -5,25 +5,22 @@ import (
 	"sync"
 
 	"tarry/fsm/store"
+	"tarry/fsm/view"
 )
-
-// ErrViewEnded is returned by a View whose state was closed or replaced by an
-// installed snapshot. A new View sees what is there now.
-var ErrViewEnded = errors.New("the state under this view was closed or replaced")
 
 // Damaged reports whether an error of this package means that files are not what
 // was written.
 func Damaged(err error) bool { return store.Damaged(err) }
 
 // database is one open store and the views that read from it. It can be closed
-// while views are open: their methods then return ErrViewEnded, so closing never waits
+// while views are open: their methods then return view.ErrEnded, so closing never waits
 // for a view that was not closed.
 type database struct {
 	path string
 	db   *store.Store
 
 	mu    sync.Mutex
-	views map[*View]struct{} // nil once the store is closed
+	views map[*view.View]struct{} // nil once the store is closed
 }
 
 func openDatabase(dir *store.Dir, path string) (*database, error) {
@@ -31,22 +28,22 @@ func openDatabase(dir *store.Dir, path string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &database{path: path, db: db, views: make(map[*View]struct{})}, nil
+	return &database{path: path, db: db, views: make(map[*view.View]struct{})}, nil
 }
 
 // view opens a snapshot of what is committed.
-func (s *database) view(shard uint32) *View {
+func (s *database) view(shard uint32) *view.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &View{shard: shard, store: s}
-	if s.views != nil {
-		v.snapshot = s.db.NewSnapshot()
-		s.views[v] = struct{}{}
+	if s.views == nil {
+		return view.New(shard, nil, nil)
 	}
+	v := view.New(shard, s.db.NewSnapshot(), s.forget)
+	s.views[v] = struct{}{}
 	return v
 }
 
-func (s *database) forget(v *View) {
+func (s *database) forget(v *view.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.views, v)
@@ -61,7 +58,7 @@ func (s *database) close() error {
 	s.mu.Unlock()
 	var err error
 	for v := range views {
-		err = errors.Join(err, v.end())
+		err = errors.Join(err, v.End())
 	}
 	return errors.Join(err, s.db.Close())
 }

@@ -10,93 +10,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/check"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// A record that decodes encodes to the same bytes, so no decoder drops or adds anything.
-func FuzzRecords(f *testing.F) {
-	spec := jobSpec{id: "x", topic: 1, priority: 2, createdMS: 3, delayMS: 4, dueRequest: 5, dueMS: 6, ttrMS: 7, maxAttempts: 8, bodyKind: 1}
-	f.Add(spec.append(nil, []byte("body")))
-	status := jobStatus{phase: phaseReserved, priority: 1, dueMS: 2, lastDelayMS: 3, attempts: 4, generation: 5, untilMS: 6, reason: "r"}
-	f.Add(status.append(nil, statusVersion))
-	status.phase, status.history = phaseFinished, addEvent("", 0, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 5, DueMs: 9}, "why")
-	f.Add(status.append(nil, statusVersion))
-	status.movedTo, status.rewritten, status.timedOut = 7, true, true
-	f.Add(status.append(nil, statusVersion))
-	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4, urgent: 5, pauses: 6, pausedUntil: 7, pauseMS: 8}
-	f.Add(rec.append(nil))
-	rec.bucket = &bucket{tokens: 1, at: 2, since: 3}
-	f.Add(rec.append(nil))
-	rec.expiryIndexed, rec.expired = everything, 2
-	rec.counts[listExpiring], rec.heads[listExpiring] = 1, place{instant: 9, seq: 8}
-	rec.counts[listDeadline], rec.heads[listDeadline] = 2, place{instant: 7, seq: 8}
-	f.Add(rec.append(nil))
-	rec.pushURLs = 3
-	f.Add(rec.append(nil))
-	rec.expiryIndexed, rec.expired, rec.counts[listDeadline] = place{}, 0, 0
-	rec.counts[listExpiring], rec.heads[listExpiring], rec.heads[listDeadline] = 0, place{}, place{}
-	f.Add(rec.append(nil))
-	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}
-	f.Add(s.append(nil))
-	s.gatheredDue, s.recentDue = 7, []dueCount{{topicMinuteOf(3, 8*minuteMS), -1}, {topicMinuteOf(9, 8*minuteMS), 300}}
-	f.Add(s.append(nil))
-	w := durableMark{index: 1, term: 2, configurationIndex: 3, configuration: []byte("c")}
-	f.Add(w.append(nil))
-	reset := clockReset{epoch: 1, ahead: 2, back: 3, limit: 4, next: 5}
-	f.Add(reset.append(nil))
-	walk := headerWalk{limit: 9, next: 3, names: []walkedHeader{{"order", true}, {"url", false}}}
-	f.Add(walk.append(nil))
-	f.Add(appendHeaderKey(nil, "order", "5", 7))
-	settings, err := encodeSettings(&jobpb.TopicSettings{Revision: 1, TtrMs: new(int64(2)), Backoff: &jobpb.Backoff{DelaysMs: []int64{3}}})
-	require.NoError(f, err)
-	f.Add(settings)
-	f.Add(listID{1, listReady}.appendKey(nil, place{priority: 1, instant: 2, seq: 3}))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		same := func(err error, encode func() []byte) {
-			if err != nil {
-				return
-			}
-			if out := encode(); !bytes.Equal(in, out) {
-				t.Fatalf("%x decodes to what encodes to %x", in, out)
-			}
-		}
-		spec, body, err := decodeSpec(in)
-		same(err, func() []byte { return spec.append(nil, body) })
-		status, err := decodeStatus(in)
-		same(err, func() []byte { return status.append(nil, in[0]) })
-		_, _, _ = decodeHistory(status.history, spec.createdMS)
-		_, _, _ = decodeHistory(string(in), 0)
-		rec, err := decodeTopic(in)
-		same(err, func() []byte { return rec.append(nil) })
-		s, err := decodeState(in)
-		same(err, func() []byte { return s.append(nil) })
-		w, err := decodeDurableMark(in)
-		same(err, func() []byte { return w.append(nil) })
-		reset, err := decodeClockReset(in)
-		same(err, func() []byte { return reset.append(nil) })
-		walk, err := decodeHeaderWalk(in)
-		same(err, func() []byte { return walk.append(nil) })
-		_, _ = seqOfHeaderKey(in)
-		_, _ = decodeHeaderCount(in)
-		index, configuration, err := decodeConfiguration(in)
-		same(err, func() []byte { return appendConfiguration(nil, index, configuration) })
-		// A message has several encodings, so the messages are compared.
-		if s, err := decodeSettings(in); err == nil {
-			record, err := encodeSettings(s)
-			require.NoError(t, err)
-			again, err := decodeSettings(record)
-			require.NoError(t, err)
-			require.True(t, proto.Equal(s, again))
-		}
-		l, p, err := decodeIndex(in, nil)
-		same(err, func() []byte { return l.appendKey(nil, p) })
-		_, _ = decodeSeq(in)
-		_, _ = seqOfKey(in)
-	})
-}
 
 // Any entry is applied whole or refused, and the state stays consistent.
 func FuzzApply(f *testing.F) {
@@ -141,7 +59,7 @@ func FuzzApply(f *testing.F) {
 			require.NoError(t, p.View.Close())
 		}
 		v := m.View()
-		require.NoError(t, v.Check())
+		require.NoError(t, check.Records(v, nil))
 		require.NoError(t, v.Close())
 		if err == nil {
 			require.NoError(t, checkMemory(m))
@@ -211,7 +129,7 @@ func FuzzInstall(f *testing.F) {
 		default:
 			require.EqualValues(t, 1, m.Applied().Index)
 			v := m.View()
-			require.NoError(t, v.Check())
+			require.NoError(t, check.Records(v, nil))
 			require.NoError(t, v.Close())
 		}
 		require.NoError(t, m.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -122,7 +123,7 @@ func tellGoldenStory(r *rig) {
 // dumpStore writes each pair of the store as a line.
 func dumpStore(t *testing.T, r *rig) []byte {
 	var b bytes.Buffer
-	require.NoError(t, scan(r.m.store.db, []byte{0}, []byte{255}, func(key, value []byte) error {
+	require.NoError(t, record.Scan(r.m.store.db, []byte{0}, []byte{255}, func(key, value []byte) error {
 		_, err := fmt.Fprintf(&b, "%c %x = %x\n", key[0], key[1:], value)
 		return err
 	}))

@@ -2,10 +2,9 @@ package fsm
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
+	"tarry/fsm/internal/record"
 )
 
 // Dead groups: the dead jobs of each topic by reason, and how many each group has, in its
@@ -15,29 +14,29 @@ import (
 // change while it is dead.
 //
 // Groups are also found by the order of magnitude of their counts, so that the largest of
-// very many are found without a look at the others (deadCount.size).
+// very many are found without a look at the others (DeadCount.size).
 //
 // Topics without dead jobs have nothing here, and adds change nothing.
 
 // joinGroup adds a job that was added to the list of dead jobs to its group.
-func (x *tx) joinGroup(t *topic, rec *record) {
-	g := deadGroup{t.number, rec.deadReason()}
-	x.key = g.appendJobKey(x.key[:0], rec.place(listDead))
+func (x *tx) joinGroup(t *topic, rec *record.Job) {
+	g := record.DeadGroup{Topic: t.Number, Reason: rec.DeadReason()}
+	x.key = g.AppendJobKey(x.key[:0], rec.Place(record.ListDead))
 	must(x.batch.Set(x.key, nil, nil))
 	x.countDead(g, 1)
 }
 
 // leaveGroup undoes joinGroup.
-func (x *tx) leaveGroup(t *topic, rec *record) {
-	g := deadGroup{t.number, rec.deadReason()}
-	x.key = g.appendJobKey(x.key[:0], rec.place(listDead))
+func (x *tx) leaveGroup(t *topic, rec *record.Job) {
+	g := record.DeadGroup{Topic: t.Number, Reason: rec.DeadReason()}
+	x.key = g.AppendJobKey(x.key[:0], rec.Place(record.ListDead))
 	must(x.batch.SingleDelete(x.key, nil))
 	x.countDead(g, -1)
 }
 
-func (x *tx) countDead(g deadGroup, jobs int64) {
+func (x *tx) countDead(g record.DeadGroup, jobs int64) {
 	if x.deadChanges == nil {
-		x.deadChanges = make(map[deadGroup]int64)
+		x.deadChanges = make(map[record.DeadGroup]int64)
 	}
 	x.deadChanges[g] += jobs
 }
@@ -47,19 +46,19 @@ func (x *tx) writeDeadCounts() error {
 	if len(x.deadChanges) == 0 {
 		return nil
 	}
-	changed := make([]deadGroup, 0, len(x.deadChanges))
+	changed := make([]record.DeadGroup, 0, len(x.deadChanges))
 	for g, jobs := range x.deadChanges {
 		if jobs != 0 {
 			changed = append(changed, g)
 		}
 	}
-	slices.SortFunc(changed, func(a, b deadGroup) int {
-		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.topic, b.topic))
+	slices.SortFunc(changed, func(a, b record.DeadGroup) int {
+		return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Topic, b.Topic))
 	})
 	for len(changed) > 0 {
-		all := deadGroup{allTopics, changed[0].reason}
+		all := record.DeadGroup{Topic: record.AllTopics, Reason: changed[0].Reason}
 		var jobs, topics int64
-		for len(changed) > 0 && changed[0].reason == all.reason {
+		for len(changed) > 0 && changed[0].Reason == all.Reason {
 			g := changed[0]
 			was, is, err := x.changeDeadCount(g, x.deadChanges[g], 0)
 			if err != nil {
@@ -73,70 +72,70 @@ func (x *tx) writeDeadCounts() error {
 		if err != nil {
 			return err
 		}
-		x.m.meta.state.deadReasons += uint64(appeared(was, is))
+		x.m.meta.State.DeadReasons += uint64(appeared(was, is))
 	}
 	return nil
 }
 
 // appeared returns 1 if a group has its first jobs, and -1 if it has lost its last.
-func appeared(was, is deadCount) int64 {
+func appeared(was, is record.DeadCount) int64 {
 	switch {
-	case was.jobs == 0 && is.jobs != 0:
+	case was.Jobs == 0 && is.Jobs != 0:
 		return 1
-	case was.jobs != 0 && is.jobs == 0:
+	case was.Jobs != 0 && is.Jobs == 0:
 		return -1
 	}
 	return 0
 }
 
 // changeDeadCount adds to the count of a group. A transaction does so once for each.
-func (x *tx) changeDeadCount(g deadGroup, jobs, topics int64) (was, is deadCount, err error) {
-	x.key = g.appendCountKey(x.key[:0])
-	if was, err = readDeadCount(x.db, x.key); err != nil {
+func (x *tx) changeDeadCount(g record.DeadGroup, jobs, topics int64) (was, is record.DeadCount, err error) {
+	x.key = g.AppendCountKey(x.key[:0])
+	if was, err = record.ReadDeadCount(x.db, x.key); err != nil {
 		return was, is, err
 	}
-	is = deadCount{was.jobs + uint64(jobs), was.topics + uint64(topics)}
+	is = record.DeadCount{Jobs: was.Jobs + uint64(jobs), Topics: was.Topics + uint64(topics)}
 	if is == was {
 		return was, is, nil
 	}
-	if is.jobs == 0 {
+	if is.Jobs == 0 {
 		must(x.batch.Delete(x.key, nil))
 	} else {
-		x.value = is.append(x.value[:0])
+		x.value = is.Append(x.value[:0])
 		must(x.batch.Set(x.key, x.value, nil))
 	}
-	if is.size() == was.size() {
+	if is.Size() == was.Size() {
 		return was, is, nil
 	}
-	if was.jobs != 0 {
-		x.key = g.appendSizeKey(x.key[:0], was.size())
+	if was.Jobs != 0 {
+		x.key = g.AppendSizeKey(x.key[:0], was.Size())
 		must(x.batch.Delete(x.key, nil))
 	}
-	if is.jobs != 0 {
-		x.key = g.appendSizeKey(x.key[:0], is.size())
+	if is.Jobs != 0 {
+		x.key = g.AppendSizeKey(x.key[:0], is.Size())
 		must(x.batch.Set(x.key, nil, nil))
 	}
 	return was, is, nil
 }
 
 // groupPlaces is places for the jobs of one group of the dead jobs.
-func (x *tx) groupPlaces(t *topic, reason string, at progress, most int) ([]place, error) {
-	head, ok, err := x.head(t, listDead)
+func (x *tx) groupPlaces(t *topic, reason string, at progress, most int) ([]record.Place, error) {
+	head, ok, err := x.head(t, record.ListDead)
 	if err != nil || !ok {
 		return nil, err
 	}
-	g := deadGroup{t.number, reason}
+	g := record.DeadGroup{Topic: t.Number, Reason: reason}
 	// Jobs that the transaction has touched are as they are in memory, the others as stored.
-	var found []place
+	var found []record.Place
 	for _, rec := range x.jobs {
-		if !rec.gone && rec.status.phase == phaseDead && rec.topic() == g.topic && rec.deadReason() == g.reason {
-			if p := rec.place(listDead); p.compare(at.after) > 0 && uint64(p.instant) < at.limit {
+		if !rec.Gone && rec.Status.Phase == record.PhaseDead && rec.Topic() == g.Topic && rec.DeadReason() == g.Reason {
+			if p := rec.Place(record.ListDead); p.Compare(at.after) > 0 && uint64(p.Instant) < at.limit {
 				found = append(found, p)
 			}
 		}
 	}
-	from := at.after.next()
-	if from.compare(head) < 0 {
+	from := at.after.Next()
+	if from.Compare(head) < 0 {
 		from = head // before it there are only tombstones
 	}
 	stored, err := x.storedGroupPlaces(g, from, at.limit, most)
@@ -144,37 +143,21 @@ func (x *tx) groupPlaces(t *topic, reason string, at progress, most int) ([]plac
 		return nil, err
 	}
 	found = append(found, stored...)
-	slices.SortFunc(found, place.compare)
+	slices.SortFunc(found, record.Place.Compare)
 	return found[:min(len(found), most)], nil
 }
 
 // storedGroupPlaces returns the first places of those jobs of a group that the transaction
 // has not touched.
-func (x *tx) storedGroupPlaces(g deadGroup, from place, limit uint64, most int) (found []place, err error) {
-	err = eachDeadJob(x.db, g, from, func(p place) error {
-		if uint64(p.instant) >= limit || len(found) == most {
-			return errEnough
+func (x *tx) storedGroupPlaces(g record.DeadGroup, from record.Place, limit uint64, most int) (found []record.Place, err error) {
+	err = record.EachDeadJob(x.db, g, from, func(p record.Place) error {
+		if uint64(p.Instant) >= limit || len(found) == most {
+			return record.ErrEnough
 		}
-		if x.jobs[p.seq] == nil && p.compare(from) >= 0 {
+		if x.jobs[p.Seq] == nil && p.Compare(from) >= 0 {
 			found = append(found, p)
 		}
 		return nil
 	})
 	return found, err
-}
-
-// eachDeadJob calls f for the places of the jobs of a group that are not before from, until
-// it returns errEnough.
-func eachDeadJob(r pebble.Reader, g deadGroup, from place, f func(place) error) error {
-	err := scan(r, g.appendJobKey(nil, from), keyAfter(g.appendJobsPrefix(nil)), func(key, _ []byte) error {
-		_, _, p, err := decodeDeadJob(key)
-		if err != nil {
-			return err
-		}
-		return f(p)
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -34,11 +36,11 @@ func TestJobsThatAreNotDeadLeaveNothingInGroups(t *testing.T) {
 	r.do(opAdd(&jobpb.Add{Topic: "other"}), opKick(&jobpb.Ref{Id: "t-0"}), opDelete(&jobpb.Ref{Id: "t-1"}))
 	r.do(opKick(&jobpb.Ref{Id: "t-2"}), opMove(&jobpb.MoveJobs{Topic: "u", To: "w", Max: 10}))
 	r.do(&jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{Topic: "w", State: jobpb.State_STATE_DEAD, Max: 10, Sweep: &jobpb.Sweep{Scan: 10}}}})
-	require.NoError(t, scan(r.m.store.db, []byte{spaceDead}, []byte{spaceDead + 1}, func(key, _ []byte) error {
+	require.NoError(t, record.Scan(r.m.store.db, []byte{record.SpaceDead}, []byte{record.SpaceDead + 1}, func(key, _ []byte) error {
 		t.Errorf("key %q is left", key)
 		return nil
 	}))
-	require.Zero(t, r.m.meta.state.deadReasons)
+	require.Zero(t, r.m.meta.State.DeadReasons)
 }
 
 // A listing by exact reason reads only the jobs that it shows, page by page.
@@ -107,33 +109,33 @@ func TestTheLargestOfVeryManyGroupsAreFound(t *testing.T) {
 // Check finds each way in which groups differ from the dead jobs: topic 1 has two, of the
 // reasons x and y, and topic 2 has one of the reason x.
 func TestCheckFindsDamageToDeadGroups(t *testing.T) {
-	x, y := deadGroup{1, "x"}, deadGroup{1, "y"}
+	x, y := record.DeadGroup{Topic: 1, Reason: "x"}, record.DeadGroup{Topic: 1, Reason: "y"}
 	set := func(key, value []byte) func(*pebble.Batch) error {
 		return func(b *pebble.Batch) error { return b.Set(key, value, nil) }
 	}
 	remove := func(key []byte) func(*pebble.Batch) error {
 		return func(b *pebble.Batch) error { return b.Delete(key, nil) }
 	}
-	count := func(jobs, topics uint64) []byte { return deadCount{jobs, topics}.append(nil) }
+	count := func(jobs, topics uint64) []byte { return record.DeadCount{Jobs: jobs, Topics: topics}.Append(nil) }
 	for name, do := range map[string]func(*pebble.Batch) error{
-		"a job that is in no group":   remove(x.appendJobKey(nil, place{seq: 1})),
-		"a job that is not dead":      set(x.appendJobKey(nil, place{instant: 9, seq: 9}), nil),
-		"a job in a second group":     set(deadGroup{1, "z"}.appendJobKey(nil, place{seq: 1}), nil),
-		"another number of jobs":      set(x.appendCountKey(nil), count(2, 0)),
-		"a count of topics":           set(x.appendCountKey(nil), count(1, 1)),
-		"no count":                    remove(y.appendCountKey(nil)),
-		"a count without jobs":        set(deadGroup{7, "x"}.appendCountKey(nil), count(1, 0)),
-		"too many of all topics":      set(deadGroup{allTopics, "x"}.appendCountKey(nil), count(3, 2)),
-		"too many topics":             set(deadGroup{allTopics, "x"}.appendCountKey(nil), count(2, 3)),
-		"none of all topics":          remove(deadGroup{allTopics, "y"}.appendCountKey(nil)),
-		"a reason that no job has":    set(deadGroup{allTopics, "z"}.appendCountKey(nil), count(1, 1)),
-		"not listed by size":          remove(x.appendSizeKey(nil, deadCount{jobs: 1}.size())),
-		"listed with another size":    set(x.appendSizeKey(nil, deadCount{jobs: 2}.size()), nil),
-		"malformed key":               set([]byte{spaceDead, deadJobs, 0}, nil),
-		"malformed count":             set(x.appendCountKey(nil), []byte{1}),
-		"a reason that is too long":   set([]byte{spaceDead, deadCounts, 255}, count(1, 1)),
-		"a part that is not known":    set([]byte{spaceDead, 'z'}, nil),
-		"the end of a key is missing": set(x.appendSizeKey(nil, 63)[:8], nil),
+		"a job that is in no group":   remove(x.AppendJobKey(nil, record.Place{Seq: 1})),
+		"a job that is not dead":      set(x.AppendJobKey(nil, record.Place{Instant: 9, Seq: 9}), nil),
+		"a job in a second group":     set(record.DeadGroup{Topic: 1, Reason: "z"}.AppendJobKey(nil, record.Place{Seq: 1}), nil),
+		"another number of jobs":      set(x.AppendCountKey(nil), count(2, 0)),
+		"a count of topics":           set(x.AppendCountKey(nil), count(1, 1)),
+		"no count":                    remove(y.AppendCountKey(nil)),
+		"a count without jobs":        set(record.DeadGroup{Topic: 7, Reason: "x"}.AppendCountKey(nil), count(1, 0)),
+		"too many of all topics":      set(record.DeadGroup{Topic: record.AllTopics, Reason: "x"}.AppendCountKey(nil), count(3, 2)),
+		"too many topics":             set(record.DeadGroup{Topic: record.AllTopics, Reason: "x"}.AppendCountKey(nil), count(2, 3)),
+		"none of all topics":          remove(record.DeadGroup{Topic: record.AllTopics, Reason: "y"}.AppendCountKey(nil)),
+		"a reason that no job has":    set(record.DeadGroup{Topic: record.AllTopics, Reason: "z"}.AppendCountKey(nil), count(1, 1)),
+		"not listed by size":          remove(x.AppendSizeKey(nil, record.DeadCount{Jobs: 1}.Size())),
+		"listed with another size":    set(x.AppendSizeKey(nil, record.DeadCount{Jobs: 2}.Size()), nil),
+		"malformed key":               set([]byte{record.SpaceDead, record.DeadJobs, 0}, nil),
+		"malformed count":             set(x.AppendCountKey(nil), []byte{1}),
+		"a reason that is too long":   set([]byte{record.SpaceDead, record.DeadCounts, 255}, count(1, 1)),
+		"a part that is not known":    set([]byte{record.SpaceDead, 'z'}, nil),
+		"the end of a key is missing": set(x.AppendSizeKey(nil, 63)[:8], nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Open(rigDir, Options{FS: vfs.NewMem()})
@@ -147,13 +149,13 @@ func TestCheckFindsDamageToDeadGroups(t *testing.T) {
 				opReserve(3, "t", "u"), bury(1, "x"), bury(2, "y"), bury(3, "x"))}}, false)
 			require.NoError(t, err)
 			sound := m.View()
-			require.NoError(t, sound.Check())
+			require.NoError(t, check.Records(sound, nil))
 			require.NoError(t, sound.Close())
 			b := m.store.db.NewBatch()
 			require.NoError(t, do(b))
 			require.NoError(t, b.Commit(pebble.NoSync))
 			v := m.View()
-			require.ErrorContains(t, v.Check(), "inconsistent")
+			require.ErrorContains(t, check.Records(v, nil), "inconsistent")
 			require.NoError(t, v.Close())
 		})
 	}

@@ -12,7 +12,7 @@ func (h dueHeap) Less(i, j int) bool {
 	if h[i].next != h[j].next {
 		return h[i].next < h[j].next
 	}
-	return h[i].number < h[j].number
+	return h[i].Number < h[j].Number
 }
 
 func (h dueHeap) Swap(i, j int) {
@@ -50,14 +50,6 @@ func (h *dueHeap) set(t *topic, next int64) {
 	default:
 		heap.Push(h, t)
 	}
-}
-
-// earlier returns the earlier of two instants; 0: none.
-func earlier(a, b int64) int64 {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // earliest returns the smallest next instant of all topics; 0: none.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
+	"tarry/fsm/internal/record"
 )
 
 // Due counts: how many delayed jobs of each topic, and of all topics together, are due in
@@ -12,7 +12,7 @@ import (
 // write each would cost as much as the job's place in the list, so changes are gathered. The
 // last few are in the state record, which every batch writes anyway. When they are more than
 // a few, they are written as one value, which the store adds to those before
-// (keyDueChanges). When these are many, they are added to the records of the counts, each of
+// (KeyDueChanges). When these are many, they are added to the records of the counts, each of
 // which covers a day of one topic.
 //
 // Invariant: the three add up to the lists of delayed jobs. When changes move on depends on
@@ -20,84 +20,81 @@ import (
 
 // dueChanges are the changes of due counts, except those in the state record.
 type dueChanges struct {
-	gathered dueSum // those of keyDueChanges
+	gathered record.DueSum // those of KeyDueChanges
 	// entry are those of the running entry. slots finds the last change of a minute there,
 	// mostly: jobs of one entry often fall due in the same minutes.
-	entry []dueCount
+	entry []record.DueCount
 	slots [dueSlots]uint16
-	spare []dueCount // memory for the next stateRecord.recentDue
+	spare []record.DueCount // memory for the next State.RecentDue
 }
 
 const (
-	// dueRecent bounds the changes in the state record, and dueGathered those that are
-	// gathered. A reader reads all of them.
-	dueRecent   = 32
-	dueGathered = 1 << 14
+	dueGathered = 1 << 14 // bounds the changes that are gathered
 	dueSlots    = 1 << 8
 )
 
 // change adds jobs to the count of a minute. What an earlier entry left in a slot finds
 // nothing: no minute that has the slot is in this entry before one of them is written there.
-func (d *dueChanges) change(at topicMinute, jobs int64) {
+func (d *dueChanges) change(at record.TopicMinute, jobs int64) {
 	slot := &d.slots[uint64(at)*0x9e3779b97f4a7c15>>32%dueSlots]
-	if i := int(*slot); i < len(d.entry) && d.entry[i].at == at {
-		d.entry[i].jobs += jobs
+	if i := int(*slot); i < len(d.entry) && d.entry[i].At == at {
+		d.entry[i].Jobs += jobs
 		return
 	}
 	*slot = uint16(len(d.entry)) // of a large entry some are not found
-	d.entry = append(d.entry, dueCount{at, jobs})
+	d.entry = append(d.entry, record.DueCount{At: at, Jobs: jobs})
 }
 
 // gatherDueChanges gathers the changes of an entry at its end.
 func (x *tx) gatherDueChanges() error {
-	d, st := &x.m.dueChanges, &x.m.meta.state
+	d, st := &x.m.dueChanges, &x.m.meta.State
 	if len(d.entry) == 0 {
 		return nil
 	}
-	st.recentDue, d.spare = addSums(d.spare, st.recentDue, addUp(d.entry)), st.recentDue
+	st.RecentDue, d.spare = record.AddSums(d.spare, st.RecentDue, record.AddUp(d.entry)), st.RecentDue
 	d.entry = d.entry[:0]
-	n := len(st.recentDue)
+	n := len(st.RecentDue)
 	if n <= x.m.options.dueRecent {
 		return nil
 	}
-	if st.gatheredDue += uint32(n); st.gatheredDue > x.m.options.dueGathered {
+	if st.GatheredDue += uint32(n); st.GatheredDue > x.m.options.dueGathered {
 		return x.recordDueChanges()
 	}
-	x.value = appendDueCounts(x.value[:0], st.recentDue)
-	must(x.batch.Merge(keyDueChanges, x.value, nil))
-	d.gathered.add(slices.Clone(st.recentDue))
-	st.recentDue = st.recentDue[:0]
+	x.value = record.AppendDueCounts(x.value[:0], st.RecentDue)
+	must(x.batch.Merge(record.KeyDueChanges, x.value, nil))
+	d.gathered.Add(slices.Clone(st.RecentDue))
+	st.RecentDue = st.RecentDue[:0]
 	return nil
 }
 
 // recordDueChanges moves all changes to the records, those of their topics and those of all
 // topics. The transaction ends after the entry: the next time these must be in the store.
 func (x *tx) recordDueChanges() error {
-	d, st := &x.m.dueChanges, &x.m.meta.state
-	counts := addSums(nil, d.gathered.sum(), st.recentDue)
+	d, st := &x.m.dueChanges, &x.m.meta.State
+	counts := record.AddSums(nil, d.gathered.Sum(), st.RecentDue)
 	if err := x.mergeDueCounts(counts); err != nil {
 		return err
 	}
 	for i := range counts {
-		counts[i].at = topicMinute(counts[i].at.minute()) // of all topics
+		counts[i].At = record.TopicMinute(counts[i].At.Minute()) // of all topics
 	}
-	if err := x.mergeDueCounts(addUp(counts)); err != nil {
+	if err := x.mergeDueCounts(record.AddUp(counts)); err != nil {
 		return err
 	}
-	must(x.batch.Delete(keyDueChanges, nil))
-	*d, st.recentDue, st.gatheredDue = dueChanges{}, nil, 0
+	must(x.batch.Delete(record.KeyDueChanges, nil))
+	*d, st.RecentDue, st.GatheredDue = dueChanges{}, nil, 0
 	x.dueRecorded = true
 	return nil
 }
 
 // mergeDueCounts adds counts, which are in order, to their records.
-func (x *tx) mergeDueCounts(counts []dueCount) error {
+func (x *tx) mergeDueCounts(counts []record.DueCount) error {
 	for len(counts) > 0 {
-		first, n := counts[0].at, 1
-		for n < len(counts) && counts[n].at.topic() == first.topic() && counts[n].at.period() == first.period() {
+		first, n := counts[0].At, 1
+		for n < len(counts) && counts[n].At.Topic() == first.Topic() && counts[n].At.Period() == first.Period() {
 			n++
 		}
-		x.key = appendDueKey(x.key[:0], first.period(), first.topic())
+		x.key = record.AppendDueKey(x.key[:0], first.Period(), first.Topic())
 		emptied, err := x.emptiesRecord(counts[:n])
 		if err != nil {
 			return err
@@ -105,7 +102,7 @@ func (x *tx) mergeDueCounts(counts []dueCount) error {
 		if emptied {
 			must(x.batch.Delete(x.key, nil))
 		} else {
-			x.value = appendDueCounts(x.value[:0], counts[:n])
+			x.value = record.AppendDueCounts(x.value[:0], counts[:n])
 			must(x.batch.Merge(x.key, x.value, nil))
 		}
 		counts = counts[n:]
@@ -115,33 +112,18 @@ func (x *tx) mergeDueCounts(counts []dueCount) error {
 
 // emptiesRecord reports whether the record at x.key, with counts added, has nothing left. It
 // reads only if that can be: a record has no negative counts.
-func (x *tx) emptiesRecord(counts []dueCount) (emptied bool, err error) {
-	if slices.ContainsFunc(counts, func(c dueCount) bool { return c.jobs > 0 }) {
+func (x *tx) emptiesRecord(counts []record.DueCount) (emptied bool, err error) {
+	if slices.ContainsFunc(counts, func(c record.DueCount) bool { return c.Jobs > 0 }) {
 		return false, nil
 	}
-	rest := make([]dueCount, len(counts))
+	rest := make([]record.DueCount, len(counts))
 	for i, c := range counts {
-		rest[i] = dueCount{c.at, -c.jobs}
+		rest[i] = record.DueCount{At: c.At, Jobs: -c.Jobs}
 	}
-	x.value = appendDueCounts(x.value[:0], rest)
-	err = readKey(x.db, x.key, func(value []byte) error {
+	x.value = record.AppendDueCounts(x.value[:0], rest)
+	err = record.ReadKey(x.db, x.key, func(value []byte) error {
 		emptied = bytes.Equal(value, x.value)
 		return nil
 	})
 	return emptied, err
-}
-
-// readDueChanges reads the changes that are not in the records of the counts.
-func readDueChanges(r pebble.Reader, st *stateRecord) ([]dueCount, error) {
-	gathered, err := readDueCounts(r, keyDueChanges)
-	return addSums(nil, gathered, st.recentDue), err
-}
-
-// readDueCounts reads the counts of a key.
-func readDueCounts(r pebble.Reader, key []byte) (counts []dueCount, err error) {
-	err = readKey(r, key, func(value []byte) (err error) {
-		counts, err = decodeDueCounts(nil, value)
-		return err
-	})
-	return counts, err
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -23,20 +25,20 @@ func addsDueIn(n int, delay func(i int) int64) []*jobpb.Op {
 // their own, and many move on to the records.
 func TestDueChangesAreGathered(t *testing.T) {
 	r := newRig(t, Options{dueRecent: 5, dueGathered: 12})
-	st := &r.m.meta.state
+	st := &r.m.meta.State
 	inHours := func(i int) int64 { return int64(i) * hourMS }
 
 	r.do(addsDueIn(100, func(int) int64 { return hourMS })...)
-	require.Len(t, st.recentDue, 1)
+	require.Len(t, st.RecentDue, 1)
 	r.do(addsDueIn(6, inHours)...) // the first one is ready at once
-	require.Len(t, st.recentDue, 5)
+	require.Len(t, st.RecentDue, 5)
 	r.do(addsDueIn(7, inHours)...)
-	require.Empty(t, st.recentDue)
-	require.EqualValues(t, 6, st.gatheredDue)
+	require.Empty(t, st.RecentDue)
+	require.EqualValues(t, 6, st.GatheredDue)
 	r.do(addsDueIn(9, inHours)...)
-	require.Empty(t, st.recentDue)
-	require.Zero(t, st.gatheredDue)
-	require.Empty(t, r.m.dueChanges.gathered.sum())
+	require.Empty(t, st.RecentDue)
+	require.Zero(t, st.GatheredDue)
+	require.Empty(t, r.m.dueChanges.gathered.Sum())
 	r.check()
 
 	r.now += 100 * hourMS
@@ -59,7 +61,7 @@ func TestDueCountsThatEndInOneBatchLeaveNothing(t *testing.T) {
 		entry(2, opDelete(bySeq(1)), opDelete(bySeq(2))),
 	}, true)
 	require.NoError(t, err)
-	require.NoError(t, scan(m.store.db, []byte{spaceDue}, []byte{spaceDue + 1}, func(key, _ []byte) error {
+	require.NoError(t, record.Scan(m.store.db, []byte{record.SpaceDue}, []byte{record.SpaceDue + 1}, func(key, _ []byte) error {
 		t.Errorf("key %x is left", key)
 		return nil
 	}))
@@ -68,28 +70,28 @@ func TestDueCountsThatEndInOneBatchLeaveNothing(t *testing.T) {
 // Check finds each way in which due counts differ from the lists: of three delayed jobs of
 // topic 1 the counts of two are in records and that of the third is gathered.
 func TestCheckFindsDamageToDueCounts(t *testing.T) {
-	at := func(hour int64) topicMinute { return topicMinuteOf(1, rigStart+hour*hourMS) }
-	merge := func(key []byte, counts ...dueCount) func(*pebble.Batch) error {
-		return func(b *pebble.Batch) error { return b.Merge(key, appendDueCounts(nil, counts), nil) }
+	at := func(hour int64) record.TopicMinute { return record.TopicMinuteOf(1, rigStart+hour*hourMS) }
+	merge := func(key []byte, counts ...record.DueCount) func(*pebble.Batch) error {
+		return func(b *pebble.Batch) error { return b.Merge(key, record.AppendDueCounts(nil, counts), nil) }
 	}
-	record := func(topic uint32) []byte { return appendDueKey(nil, 0, topic) }
-	all := func(m topicMinute) topicMinute { return topicMinute(m.minute()) }
+	dueKey := func(topic uint32) []byte { return record.AppendDueKey(nil, 0, topic) }
+	all := func(m record.TopicMinute) record.TopicMinute { return record.TopicMinute(m.Minute()) }
 	for name, do := range map[string]func(*pebble.Batch) error{
-		"another number of jobs":            merge(record(1), dueCount{at(1), 1}),
-		"a minute without jobs":             merge(record(1), dueCount{at(3), 1}),
-		"a minute missing":                  merge(record(1), dueCount{at(1), -1}),
-		"changes without jobs":              merge(keyDueChanges, dueCount{at(9), 1}),
-		"changes of a period without jobs":  merge(keyDueChanges, dueCount{at(90), 1}),
-		"record of a topic that is not":     merge(record(7), dueCount{topicMinuteOf(7, rigStart), 1}),
-		"minute of another topic":           merge(record(1), dueCount{topicMinuteOf(2, rigStart), 1}),
-		"minute of another period":          merge(record(1), dueCount{at(90), 1}),
-		"record without counts":             merge(appendDueKey(nil, 9, 1)),
-		"too many of all topics":            merge(record(allTopics), dueCount{all(at(1)), 1}),
-		"period of all topics without jobs": merge(appendDueKey(nil, 3, allTopics), dueCount{all(at(90)), 1}),
-		"none of all topics":                func(b *pebble.Batch) error { return b.Delete(record(allTopics), nil) },
-		"no record":                         func(b *pebble.Batch) error { return b.Delete(record(1), nil) },
-		"malformed key":                     func(b *pebble.Batch) error { return b.Set([]byte{spaceDue, 0, 0}, nil, nil) },
-		"malformed value":                   func(b *pebble.Batch) error { return b.Set(record(1), []byte{0x80}, nil) },
+		"another number of jobs":            merge(dueKey(1), record.DueCount{At: at(1), Jobs: 1}),
+		"a minute without jobs":             merge(dueKey(1), record.DueCount{At: at(3), Jobs: 1}),
+		"a minute missing":                  merge(dueKey(1), record.DueCount{At: at(1), Jobs: -1}),
+		"changes without jobs":              merge(record.KeyDueChanges, record.DueCount{At: at(9), Jobs: 1}),
+		"changes of a period without jobs":  merge(record.KeyDueChanges, record.DueCount{At: at(90), Jobs: 1}),
+		"record of a topic that is not":     merge(dueKey(7), record.DueCount{At: record.TopicMinuteOf(7, rigStart), Jobs: 1}),
+		"minute of another topic":           merge(dueKey(1), record.DueCount{At: record.TopicMinuteOf(2, rigStart), Jobs: 1}),
+		"minute of another period":          merge(dueKey(1), record.DueCount{At: at(90), Jobs: 1}),
+		"record without counts":             merge(record.AppendDueKey(nil, 9, 1)),
+		"too many of all topics":            merge(dueKey(record.AllTopics), record.DueCount{At: all(at(1)), Jobs: 1}),
+		"period of all topics without jobs": merge(record.AppendDueKey(nil, 3, record.AllTopics), record.DueCount{At: all(at(90)), Jobs: 1}),
+		"none of all topics":                func(b *pebble.Batch) error { return b.Delete(dueKey(record.AllTopics), nil) },
+		"no record":                         func(b *pebble.Batch) error { return b.Delete(dueKey(1), nil) },
+		"malformed key":                     func(b *pebble.Batch) error { return b.Set([]byte{record.SpaceDue, 0, 0}, nil, nil) },
+		"malformed value":                   func(b *pebble.Batch) error { return b.Set(dueKey(1), []byte{0x80}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Open(rigDir, Options{FS: vfs.NewMem(), dueRecent: 1, dueGathered: 1})
@@ -101,13 +103,13 @@ func TestCheckFindsDamageToDueCounts(t *testing.T) {
 			}, false)
 			require.NoError(t, err)
 			sound := m.View()
-			require.NoError(t, sound.Check())
+			require.NoError(t, check.Records(sound, nil))
 			require.NoError(t, sound.Close())
 			b := m.store.db.NewBatch()
 			require.NoError(t, do(b))
 			require.NoError(t, b.Commit(pebble.NoSync))
 			v := m.View()
-			require.ErrorContains(t, v.Check(), "inconsistent")
+			require.ErrorContains(t, check.Records(v, nil), "inconsistent")
 			require.NoError(t, v.Close())
 		})
 	}

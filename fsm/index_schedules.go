@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -122,9 +123,9 @@ func (m *Machine) DueSchedules(nowMS int64, max int) []string {
 
 // loadSchedules reads when each schedule is due and counts the schedules.
 func loadSchedules(db *pebble.DB) (times scheduleTimes, count int, err error) {
-	err = scan(db, []byte{spaceSchedule, scheduleState}, []byte{spaceSchedule, scheduleState + 1}, func(key, value []byte) error {
+	err = record.Scan(db, []byte{record.SpaceSchedule, record.ScheduleState}, []byte{record.SpaceSchedule, record.ScheduleState + 1}, func(key, value []byte) error {
 		var st jobpb.ScheduleState
-		if err := decodeSchedule(value, &st); err != nil {
+		if err := record.DecodeSchedule(value, &st); err != nil {
 			return fmt.Errorf("schedule %q: %w", key[2:], err)
 		}
 		times.set(string(key[2:]), &st)

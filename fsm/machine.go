@@ -11,7 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -58,7 +60,7 @@ type Machine struct {
 // public is what other goroutines may read, as of the last commit.
 type public struct {
 	applied   Applied // of the state alone
-	durable   durableMark
+	durable   record.DurableMark
 	clusterID string
 	// replacedAt is the index at which a backup replaced the state; 0: none did.
 	replacedAt uint64
@@ -161,8 +163,8 @@ func (m *Machine) reopen(path string) error {
 	m.mu.Unlock()
 	m.tx = newTx(m)
 	m.broken = nil
-	m.version.Store(mem.meta.version)
-	m.migrating.Store(mem.meta.migrating != nil)
+	m.version.Store(mem.meta.Version)
+	m.migrating.Store(mem.meta.Migrating != nil)
 	m.following.Store(m.follows())
 	m.nextDue.Store(m.earliest())
 	m.nextSchedule.Store(m.public.schedules.earliest())
@@ -187,7 +189,7 @@ func (m *Machine) NextDue() int64 { return m.nextDue.Load() }
 func (m *Machine) Applied() Applied {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return furthest(m.public.applied, m.public.durable)
+	return record.Furthest(m.public.applied, m.public.durable)
 }
 
 // DurableIndex returns the index up to which the log is no longer needed, because the
@@ -195,7 +197,7 @@ func (m *Machine) Applied() Applied {
 func (m *Machine) DurableIndex() uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.public.durable.index
+	return m.public.durable.Index
 }
 
 // ClusterID returns the cluster's id; empty before it has one.
@@ -234,11 +236,11 @@ func (m *Machine) TopicChanges() []TopicChange {
 }
 
 // View opens a consistent view of the committed state. Close it.
-func (m *Machine) View() *View {
+func (m *Machine) View() *view.View {
 	m.storeMu.RLock()
 	defer m.storeMu.RUnlock()
 	if m.store == nil {
-		return &View{store: new(database)} // ended from the start
+		return view.New(m.options.Shard, nil, nil)
 	}
 	return m.store.view(m.options.Shard)
 }
@@ -279,14 +281,14 @@ func (m *Machine) MarkDurable(index, term uint64, configuration []byte, configur
 	m.mu.RLock()
 	w := m.public.durable
 	m.mu.RUnlock()
-	if index > w.index {
-		w.index, w.term = index, term
+	if index > w.Index {
+		w.Index, w.Term = index, term
 	}
-	if configurationIndex > w.configurationIndex {
-		w.configurationIndex, w.configuration = configurationIndex, slices.Clone(configuration)
+	if configurationIndex > w.ConfigurationIndex {
+		w.ConfigurationIndex, w.Configuration = configurationIndex, slices.Clone(configuration)
 	}
 	m.options.Point("before-flush")
-	err := m.store.db.Set(keyDurable, w.append(nil), pebble.NoSync)
+	err := m.store.db.Set(record.KeyDurable, w.Append(nil), pebble.NoSync)
 	if err == nil {
 		err = m.store.db.Flush() // of every earlier batch, too
 	}
@@ -299,3 +301,9 @@ func (m *Machine) MarkDurable(index, term uint64, configuration []byte, configur
 	m.mu.Unlock()
 	return nil
 }
+
+// Applied is the point that a state has reached.
+type Applied = record.Applied
+
+// FormatVersion is the version of the layout of a state, for the header of a backup.
+const FormatVersion uint32 = record.FormatVersion

@@ -14,6 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -124,9 +127,9 @@ func TestMarkSeesTheStateAtItsEntry(t *testing.T) {
 			applied, err := mine.View.Applied()
 			require.NoError(t, err)
 			require.Equal(t, e.Index, applied.Index)
-			want, err := p.View.Digest()
+			want, err := check.Digest(p.View, nil)
 			require.NoError(t, err)
-			got, err := mine.View.Digest()
+			got, err := check.Digest(mine.View, nil)
 			require.NoError(t, err)
 			require.Equal(t, want, got, "entry %d", i)
 			require.NoError(t, p.View.Close())
@@ -241,10 +244,10 @@ func TestViewDoesNotChange(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opAdd(&jobpb.Add{Topic: "t", Id: "x", Body: []byte("b"), BodyKind: jobpb.BodyKind_BODY_JSON}))
 	v := r.m.View()
-	before, err := v.Digest()
+	before, err := check.Digest(v, nil)
 	require.NoError(t, err)
 	r.do(opReserve(1, "t"), opFinish(byID("x")))
-	after, err := v.Digest()
+	after, err := check.Digest(v, nil)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	j, found, err := v.Job("x")
@@ -254,7 +257,7 @@ func TestViewDoesNotChange(t *testing.T) {
 	require.NoError(t, v.Close())
 	require.NoError(t, v.Close(), "closing again does nothing")
 	_, _, err = v.Job("x")
-	require.ErrorIs(t, err, ErrViewEnded)
+	require.ErrorIs(t, err, view.ErrEnded)
 }
 
 func TestCloseEndsViewsAndEverythingElse(t *testing.T) {
@@ -264,10 +267,10 @@ func TestCloseEndsViewsAndEverythingElse(t *testing.T) {
 	require.NotNil(t, m.Metrics())
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
-	require.ErrorIs(t, v.Check(), ErrViewEnded)
+	require.ErrorIs(t, check.Records(v, nil), view.ErrEnded)
 	require.NoError(t, v.Close())
 	late := m.View()
-	require.ErrorIs(t, late.Check(), ErrViewEnded)
+	require.ErrorIs(t, check.Records(late, nil), view.ErrEnded)
 	require.NoError(t, late.Close())
 	require.Nil(t, m.Metrics())
 	require.ErrorIs(t, m.MarkDurable(1, 1, nil, 0), errClosed)
@@ -309,21 +312,23 @@ func TestHeadsSurviveARestart(t *testing.T) {
 	due := r.m.NextDue()
 	r.reopen()
 	require.Equal(t, due, r.m.NextDue())
-	for s, head := range r.m.topics["t"].heads {
+	for s, head := range r.m.topics["t"].Heads {
 		w := &r.m.topics["t"].windows[s]
-		if r.m.topics["t"].counts[s] == 0 {
-			require.True(t, w.complete)
+		if r.m.topics["t"].Counts[s] == 0 {
+			require.True(t, w.Covers(record.Everything))
 			continue
 		}
-		require.Equal(t, head, w.bound, "the head of %s", listKind(s))
-		require.Zero(t, w.len(), "nothing is read before it is needed")
+		require.False(t, w.Covers(head), "the head of %s", record.List(s))
+		head.Seq--
+		require.True(t, w.Covers(head), "nothing is before the head of %s", record.List(s))
+		require.Zero(t, w.Len(), "nothing is read before it is needed")
 	}
 }
 
 func TestUnknownFormatIsRefused(t *testing.T) {
 	keys := map[string][]byte{
-		"store": keyState,
-		"topic": appendNameKey(nil, spaceTopic, "t"),
+		"store": record.KeyState,
+		"topic": record.AppendNameKey(nil, record.SpaceTopic, "t"),
 	}
 	for name, key := range keys {
 		t.Run(name, func(t *testing.T) {
@@ -387,7 +392,7 @@ func TestFullDiskCallsOnFatal(t *testing.T) {
 func TestMachineFindsDamageInItsLists(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opAdd(&jobpb.Add{Topic: "t"}))
-	key := appendSeqKey(nil, spaceSpec, 1)
+	key := record.AppendSeqKey(nil, record.SpaceSpec, 1)
 	value, closer, err := r.m.store.db.Get(key)
 	require.NoError(t, err)
 	saved := append([]byte(nil), value...)

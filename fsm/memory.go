@@ -6,6 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
+	"tarry/fsm/internal/window"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -13,7 +15,7 @@ import (
 // memory is the part of the state that the applying goroutine keeps in memory. All of
 // it is also in the store or can be derived from it, so it changes no result.
 type memory struct {
-	meta     meta
+	meta     record.Meta
 	limits   *job.Limits // of the cluster version
 	topics   map[string]*topic
 	byNumber map[uint32]*topic
@@ -50,38 +52,37 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 		windowCap:    o.windowCap, windowBudget: o.windowBudget,
 	}
 	pub = public{forgotten: make(map[string]struct{}), topics: make(map[string]TopicChange)}
-	if mem.meta, err = readMeta(db); err != nil {
+	if mem.meta, err = record.ReadMeta(db); err != nil {
 		return mem, pub, err
 	}
-	mem.limits = o.limits(mem.meta.version)
-	mem.meta.state.nextSeq = max(mem.meta.state.nextSeq, 1)
-	err = scan(db, []byte{spaceForgotten}, []byte{spaceForgotten + 1}, func(key, _ []byte) error {
+	mem.limits = o.limits(mem.meta.Version)
+	mem.meta.State.NextSeq = max(mem.meta.State.NextSeq, 1)
+	err = record.Scan(db, []byte{record.SpaceForgotten}, []byte{record.SpaceForgotten + 1}, func(key, _ []byte) error {
 		pub.forgotten[string(key[1:])] = struct{}{}
 		return nil
 	})
 	if err != nil {
 		return mem, pub, err
 	}
-	if mem.removed, err = readRemoved(db); err != nil {
+	if mem.removed, err = record.ReadRemoved(db); err != nil {
 		return mem, pub, err
 	}
-	if mem.admission, err = readAdmission(db); err != nil {
+	if mem.admission, err = record.ReadAdmission(db); err != nil {
 		return mem, pub, err
 	}
 	pub.removed, pub.admission = mem.removed, mem.admission
-	gathered, err := readDueCounts(db, keyDueChanges)
+	gathered, err := record.ReadDueCounts(db, record.KeyDueChanges)
 	if err != nil {
 		return mem, pub, err
 	}
-	mem.dueChanges.gathered.add(gathered)
-	if mem.auth, err = readAuth(db); err != nil {
+	mem.dueChanges.gathered.Add(gathered)
+	if mem.auth, err = record.ReadAuth(db); err != nil {
 		return mem, pub, err
 	}
-	if mem.namespaces, err = readNamespaces(db); err != nil {
+	if mem.namespaces, err = loadNamespaces(db); err != nil {
 		return mem, pub, err
 	}
-	sortNamespaces(mem.namespaces)
-	if mem.settings, err = readAllSettings(db); err != nil {
+	if mem.settings, err = record.ReadAllSettings(db); err != nil {
 		return mem, pub, err
 	}
 	for topic, s := range mem.settings {
@@ -93,12 +94,12 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 			mem.headerTopics[name]++
 		}
 	}
-	err = scan(db, []byte{spaceTopic}, []byte{spaceTopic + 1}, func(key, value []byte) error {
-		rec, err := decodeTopic(value)
+	err = record.Scan(db, []byte{record.SpaceTopic}, []byte{record.SpaceTopic + 1}, func(key, value []byte) error {
+		rec, err := record.DecodeTopic(value)
 		if err != nil {
 			return fmt.Errorf("topic %q: %w", key[1:], err)
 		}
-		mem.addTopic(&topic{topicRecord: rec, name: string(key[1:])})
+		mem.addTopic(&topic{Topic: rec, name: string(key[1:])})
 		return nil
 	})
 	if err != nil {
@@ -110,7 +111,7 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if pub.schedules, mem.scheduleCount, err = loadSchedules(db); err != nil {
 		return mem, pub, err
 	}
-	pub.applied, pub.durable, pub.clusterID, pub.replacedAt, pub.upload, pub.standby, pub.uses = mem.meta.applied(), mem.meta.durable, mem.meta.clusterID, mem.meta.replaced.index, mem.meta.upload.id, mem.meta.standby, mem.uses()
+	pub.applied, pub.durable, pub.clusterID, pub.replacedAt, pub.upload, pub.standby, pub.uses = mem.meta.Applied(), mem.meta.Durable, mem.meta.ClusterID, mem.meta.Replaced.Index, mem.meta.Upload.ID, mem.meta.Standby, mem.uses()
 	return mem, pub, nil
 }
 
@@ -123,9 +124,9 @@ func (mem *memory) addTopic(t *topic) {
 	t.namespace = mem.namespaceOf(t.name)
 	t.counted = t.events()
 	mem.topics[t.name] = t
-	mem.byNumber[t.number] = t
+	mem.byNumber[t.Number] = t
 	for s := range t.windows {
-		t.windows[s] = window{complete: t.counts[s] == 0, bound: t.heads[s], capacity: mem.capacity()}
+		t.windows[s] = window.New(t.Counts[s] == 0, t.Heads[s], mem.capacity())
 	}
 	mem.noteEmpty(t)
 }
@@ -133,7 +134,7 @@ func (mem *memory) addTopic(t *topic) {
 func (mem *memory) dropTopic(t *topic) {
 	t.dropped = true
 	delete(mem.topics, t.name)
-	delete(mem.byNumber, t.number)
+	delete(mem.byNumber, t.Number)
 	mem.due.set(t, 0)
 	mem.held -= t.held
 	t.held = 0
@@ -141,35 +142,29 @@ func (mem *memory) dropTopic(t *topic) {
 
 // head is the first place of a topic's list, read from the store if the window
 // does not have it.
-func (mem *memory) head(db *pebble.DB, t *topic, list listKind) (place, bool, error) {
+func (mem *memory) head(db *pebble.DB, t *topic, list record.List) (record.Place, bool, error) {
 	w := &t.windows[list]
-	if t.counts[list] == 0 {
-		return place{}, false, nil
+	if t.Counts[list] == 0 {
+		return record.Place{}, false, nil
 	}
-	if w.len() == 0 {
-		err := w.load(t.counts[list], func(from place) (reader, func() error, error) {
-			s, err := placesFrom(db, t.listID(list), from)
-			if err != nil {
-				return nil, nil, err
-			}
-			return s, s.close, nil
-		})
+	if w.Len() == 0 {
+		err := w.Load(t.Counts[list], storedList(db, t.listID(list)))
 		if err != nil {
-			return place{}, false, fmt.Errorf("topic %q, jobs in %s: %w", t.name, list, err)
+			return record.Place{}, false, fmt.Errorf("topic %q, jobs in %s: %w", t.name, list, err)
 		}
 	}
-	return w.live()[0], true, nil
+	return w.Live()[0], true, nil
 }
 
 // refresh updates the heads in a topic's record.
 func (mem *memory) refresh(db *pebble.DB, t *topic) error {
-	for list := listDelayed; list < listCount; list++ {
+	for list := record.ListDelayed; list < record.ListCount; list++ {
 		p, _, err := mem.head(db, t, list)
 		if err != nil {
 			return err
 		}
-		p.carried = 0
-		t.heads[list] = p
+		p.Carried = 0
+		t.Heads[list] = p
 	}
 	return nil
 }
@@ -177,34 +172,34 @@ func (mem *memory) refresh(db *pebble.DB, t *topic) error {
 // updateDue updates the topic's place in the due heap, and returns what the leader must
 // know of the topic.
 func (mem *memory) updateDue(t *topic) TopicChange {
-	next := earlier(t.heads[listDelayed].instant, t.heads[listReserved].instant)
-	change := TopicChange{Name: t.name, Ready: t.counts[listReady], NextDue: next}
+	next := record.Earlier(t.Heads[record.ListDelayed].Instant, t.Heads[record.ListReserved].Instant)
+	change := TopicChange{Name: t.name, Ready: t.Counts[record.ListReady], NextDue: next}
 	var nextToken int64
 	if t.limits != nil {
 		nextToken = t.applyLimits(&change)
 	}
 	switch {
-	case t.paused():
+	case t.Paused():
 		// No job is handed out before the pause ends.
 		switch {
-		case t.pausedUntil == job.NeverMS:
+		case t.PausedUntil == job.NeverMS:
 			change.NextDue = 0
 		case change.Ready > 0:
-			change.NextDue = t.pausedUntil
+			change.NextDue = t.PausedUntil
 		case change.NextDue != 0:
-			change.NextDue = max(change.NextDue, t.pausedUntil)
+			change.NextDue = max(change.NextDue, t.PausedUntil)
 		}
 		change.Ready, change.Held = 0, 0
-		if t.pausedUntil != job.NeverMS {
-			next = earlier(next, t.pausedUntil)
+		if t.PausedUntil != job.NeverMS {
+			next = record.Earlier(next, t.PausedUntil)
 		}
-	case t.jobs() == 0:
+	case t.Jobs() == 0:
 		next = t.keptUntil()
 	default:
-		next = earlier(next, nextToken)
+		next = record.Earlier(next, nextToken)
 	}
-	next = earlier(next, t.heads[listEnded].instant)
-	next = earlier(next, t.nextExpiry())
+	next = record.Earlier(next, t.Heads[record.ListEnded].Instant)
+	next = record.Earlier(next, t.nextExpiry())
 	if t.needsExpiryIndex() {
 		next = atOnce
 	}
@@ -214,7 +209,7 @@ func (mem *memory) updateDue(t *topic) TopicChange {
 
 // earliest returns the instant of the next Advance; 0: there is nothing to do.
 func (mem *memory) earliest() int64 {
-	if mem.meta.reset.underWay() || mem.meta.walk.underWay() {
+	if mem.meta.Reset.UnderWay() || mem.meta.Walk.UnderWay() {
 		return atOnce
 	}
 	return mem.due.earliest()
@@ -222,7 +217,7 @@ func (mem *memory) earliest() int64 {
 
 // capacity returns one window's share of the budget.
 func (mem *memory) capacity() int {
-	share := mem.windowBudget / (stateLists * max(len(mem.topics), 1))
+	share := mem.windowBudget / (record.StateLists * max(len(mem.topics), 1))
 	return min(mem.windowCap, max(share, min(windowFloor, mem.windowCap)))
 }
 
@@ -231,8 +226,8 @@ func (mem *memory) count(t *topic) {
 	mem.held -= t.held
 	t.held = 0
 	for s := range t.windows {
-		t.windows[s].capacity = mem.capacity()
-		t.held += t.windows[s].len()
+		t.windows[s].Capacity = mem.capacity()
+		t.held += t.windows[s].Len()
 	}
 	mem.held += t.held
 }
@@ -241,14 +236,14 @@ func (mem *memory) count(t *topic) {
 // than the budget together. It runs between transactions, and seldom: half the
 // budget must be read again before the next time.
 func (mem *memory) trimWindows() {
-	floor := stateLists * len(mem.topics) * mem.capacity()
+	floor := record.StateLists * len(mem.topics) * mem.capacity()
 	if mem.held <= max(mem.windowBudget, floor) {
 		return
 	}
 	for _, t := range mem.topics {
 		for s := range t.windows {
-			t.windows[s].trim(mem.capacity() / 2)
-			t.windows[s].committed()
+			t.windows[s].Trim(mem.capacity() / 2)
+			t.windows[s].Committed()
 		}
 		mem.count(t)
 	}

@@ -88,7 +88,7 @@ func (m *model) takeEffects(now int64, epoch, term uint64) {
 // leader may. Nothing that comes later may tell the difference.
 func (s *simulation) takeEffectEarly(r *replica) {
 	at := slices.IndexFunc(s.log[r.at:], func(e Entry) bool { return !e.Configuration })
-	pending := r.m.meta.pending
+	pending := r.m.meta.Pending
 	if at < 0 || len(pending) == 0 {
 		return
 	}
@@ -96,14 +96,14 @@ func (s *simulation) takeEffectEarly(r *replica) {
 	var ops job.OpReader
 	until, err := ops.ReadEntry(next.Data)
 	require.NoError(s.t, err)
-	epoch := r.m.meta.reset.epoch
+	epoch := r.m.meta.Reset.Epoch
 	switch {
-	case next.Term != pending[0].term:
-		until = pending[s.trouble.IntN(len(pending))].at
+	case next.Term != pending[0].Term:
+		until = pending[s.trouble.IntN(len(pending))].At
 	case ops.ClockEpoch() != epoch:
 		return
 	}
-	changes, err := r.m.TakeEffect(until, pending[0].term, epoch)
+	changes, err := r.m.TakeEffect(until, pending[0].Term, epoch)
 	require.NoError(s.t, err)
 	s.compareEffects(r, changes)
 	require.Equal(s.t, r.m.NextDue(), changes.NextDue)

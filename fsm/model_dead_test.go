@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -85,7 +86,7 @@ func (m *model) deadTopics(q *jobpb.DeadTopicsQuery) *jobpb.DeadTopics {
 }
 
 // compareDead compares the dead jobs by reason with the model.
-func (s *simulation) compareDead(v *View) {
+func (s *simulation) compareDead(v *view.View) {
 	reasons := map[string]bool{"": true, "none": true}
 	for _, j := range s.model.dead("") {
 		reasons[j.deadReason()] = true

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -53,7 +55,7 @@ func (m *model) dueTopics(q *jobpb.DueTopicsQuery) *jobpb.DueTopics {
 }
 
 // compareForecasts compares forecasts at random, and others that begin with the first job.
-func (s *simulation) compareForecasts(v *View) {
+func (s *simulation) compareForecasts(v *view.View) {
 	pick := func(of ...int64) int64 { return of[s.trouble.IntN(len(of))] }
 	first := s.model.clock
 	for _, j := range s.model.jobs {
@@ -63,8 +65,8 @@ func (s *simulation) compareForecasts(v *View) {
 	}
 	for _, topic := range append(slices.Collect(maps.Keys(s.model.topics)), "", "none") {
 		q := &jobpb.ForecastQuery{
-			Topic: topic, FromMs: pick(0, first, first, s.model.clock, s.model.clock+maxDelay/2) / minuteMS * minuteMS,
-			StepMs: minuteMS * pick(1, 1, 60, 24*60, 400*24*60), NowMs: s.model.clock + pick(0, 0, 90_000, maxDelay),
+			Topic: topic, FromMs: pick(0, first, first, s.model.clock, s.model.clock+maxDelay/2) / record.MinuteMS * record.MinuteMS,
+			StepMs: record.MinuteMS * pick(1, 1, 60, 24*60, 400*24*60), NowMs: s.model.clock + pick(0, 0, 90_000, maxDelay),
 		}
 		q.Steps = uint32(min(pick(1, 2, 60, 1500), 400*24*hourMS/q.StepMs))
 		got, err := v.Forecast(q)
@@ -73,8 +75,8 @@ func (s *simulation) compareForecasts(v *View) {
 		require.Truef(s.t, proto.Equal(want, got), "%v\nwant %v\ngot  %v", q, want, got)
 	}
 	for range 5 {
-		q := &jobpb.DueTopicsQuery{FromMs: pick(first, s.model.clock) / minuteMS * minuteMS, Max: uint32(pick(1, 3, 1000))}
-		q.UntilMs = q.FromMs + minuteMS*pick(1, 60, 31*24*60)
+		q := &jobpb.DueTopicsQuery{FromMs: pick(first, s.model.clock) / record.MinuteMS * record.MinuteMS, Max: uint32(pick(1, 3, 1000))}
+		q.UntilMs = q.FromMs + record.MinuteMS*pick(1, 60, 31*24*60)
 		got, err := v.DueTopics(q)
 		require.NoError(s.t, err)
 		want := s.model.dueTopics(q)

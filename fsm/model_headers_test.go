@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -71,7 +73,7 @@ func badIndex(names []string) bool {
 	return len(names) > 4 || slices.Contains(names, "") || len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names)
 }
 
-var longValue = strings.Repeat("v", headerValueMax+1)
+var longValue = strings.Repeat("v", record.HeaderValueMax+1)
 
 // indexHeaders returns what topics index; some of it is refused.
 func (s *simulation) indexHeaders() []string {
@@ -88,7 +90,7 @@ func (s *simulation) jobHeaders() []*jobpb.Header {
 
 // compareFound compares the pages that are found by header with the model's jobs. While a
 // walk is under way, jobs that it has yet to process may be missing, as the page reports.
-func (s *simulation) compareFound(v *View) {
+func (s *simulation) compareFound(v *view.View) {
 	for _, headers := range [][]*jobpb.Header{
 		{{Name: "a", Value: "1"}}, {{Name: "a", Value: "2"}}, {{Name: "a", Value: longValue}}, {{Name: "c", Value: "1"}}, {{Name: "d", Value: longValue}},
 		{{Name: "a", Value: "2"}, {Name: "c", Value: "1"}}, {{Name: "c", Value: "1"}, {Name: "d", Value: longValue}}, {{Name: "e", Value: "1"}},
@@ -101,7 +103,7 @@ func (s *simulation) compareFound(v *View) {
 	}
 }
 
-func (s *simulation) compareQuery(v *View, q *jobpb.JobQuery) {
+func (s *simulation) compareQuery(v *view.View, q *jobpb.JobQuery) {
 	indexed := func(topic string) int { // the first of the headers that it indexes; -1: none
 		return slices.IndexFunc(q.Filter.Headers, func(h *jobpb.Header) bool { return s.model.indexes(topic, h.Name) })
 	}

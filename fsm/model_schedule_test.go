@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -319,7 +321,7 @@ func (s *simulation) fire(known *jobpb.ScheduleInfo) *jobpb.FireSchedule {
 }
 
 // compareSchedules compares all schedules with the model's.
-func (s *simulation) compareSchedules(r *rig, v *View) {
+func (s *simulation) compareSchedules(r *rig, v *view.View) {
 	require.Equal(s.t, s.model.nextSchedule(), r.m.NextSchedule())
 	var all []*jobpb.ScheduleInfo
 	for after := ""; ; {
@@ -363,7 +365,7 @@ func checkScheduleTimes(m *Machine) error {
 }
 
 func TestScheduleRecordsOfAnotherReleaseAreRefused(t *testing.T) {
-	require.ErrorContains(t, decodeSchedule([]byte{scheduleVersion + 1}, new(jobpb.Schedule)), "format version 2")
-	require.ErrorIs(t, decodeSchedule(nil, new(jobpb.Schedule)), errShort)
-	require.Error(t, decodeSchedule([]byte{scheduleVersion, 0xff}, new(jobpb.Schedule)))
+	require.ErrorContains(t, record.DecodeSchedule([]byte{record.ScheduleVersion + 1}, new(jobpb.Schedule)), "format version 2")
+	require.ErrorIs(t, record.DecodeSchedule(nil, new(jobpb.Schedule)), record.ErrShort)
+	require.Error(t, record.DecodeSchedule([]byte{record.ScheduleVersion, 0xff}, new(jobpb.Schedule)))
 }

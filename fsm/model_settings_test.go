@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -184,7 +186,7 @@ func opSettings(op *jobpb.SetTopic) *jobpb.Op {
 }
 
 // compareSettings compares the topics with settings with the model's.
-func (s *simulation) compareSettings(v *View) {
+func (s *simulation) compareSettings(v *view.View) {
 	names := slices.Sorted(maps.Keys(s.model.settings))
 	got, err := v.ConfiguredTopics("", 1000)
 	require.NoError(s.t, err)
@@ -202,7 +204,7 @@ func (s *simulation) compareSettings(v *View) {
 
 // checkSettings compares the settings in memory with the store's.
 func checkSettings(m *Machine) error {
-	stored, err := readAllSettings(m.store.db)
+	stored, err := record.ReadAllSettings(m.store.db)
 	if err != nil {
 		return err
 	}

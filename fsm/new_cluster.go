@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -91,9 +92,9 @@ func (m *Machine) enterCluster(c NewCluster) error {
 		if err := x.dropInvitations(); err != nil {
 			return err
 		}
-		meta.standby = &jobpb.StandbyState{
-			Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: meta.clusterID, Index: from.Index, Term: from.Term,
-			SeenIndex: from.Index, CaughtUpMs: meta.state.clockMS, Promotions: meta.standby.GetPromotions(),
+		meta.Standby = &jobpb.StandbyState{
+			Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: meta.ClusterID, Index: from.Index, Term: from.Term,
+			SeenIndex: from.Index, CaughtUpMs: meta.State.ClockMS, Promotions: meta.Standby.GetPromotions(),
 		}
 		x.standbyChanged = true
 	case c.Restored:
@@ -107,12 +108,12 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	if m.removed[c.NodeID] != 0 {
 		x.unrecordRemoval(c.NodeID)
 	}
-	meta.state.index, meta.state.term = c.Index, c.Term
-	meta.clusterID = c.ID
-	must(x.batch.Set(keyCluster, []byte(c.ID), nil))
-	meta.configuration, meta.configurationIndex = append([]byte(nil), c.Configuration...), c.Index
-	x.value = appendConfiguration(x.value[:0], c.Index, c.Configuration)
-	must(x.batch.Set(keyConfiguration, x.value, nil))
+	meta.State.Index, meta.State.Term = c.Index, c.Term
+	meta.ClusterID = c.ID
+	must(x.batch.Set(record.KeyCluster, []byte(c.ID), nil))
+	meta.Configuration, meta.ConfigurationIndex = append([]byte(nil), c.Configuration...), c.Index
+	x.value = record.AppendConfiguration(x.value[:0], c.Index, c.Configuration)
+	must(x.batch.Set(record.KeyConfiguration, x.value, nil))
 	x.cluster = true
 	return m.commit(&Changes{}, map[string]int{})
 }
@@ -126,9 +127,9 @@ func (m *Machine) checkStandby(c NewCluster) error {
 		return errors.New("a standby keeps its state as it is")
 	case m.follows():
 		return errors.New("the backup is of a standby: make one of its primary")
-	case m.meta.version < standbyVersion:
-		return fmt.Errorf("the backup was made at cluster version %d, and a standby needs %d: complete the upgrade of the primary, and make another backup", m.meta.version, standbyVersion)
-	case m.meta.clusterID == "":
+	case m.meta.Version < standbyVersion:
+		return fmt.Errorf("the backup was made at cluster version %d, and a standby needs %d: complete the upgrade of the primary, and make another backup", m.meta.Version, standbyVersion)
+	case m.meta.ClusterID == "":
 		return errors.New("the backup names no cluster")
 	}
 	return nil
@@ -150,8 +151,8 @@ func (x *tx) restore(shift int64, generation uint32) error {
 	if err := x.endReset(); err != nil {
 		return err
 	}
-	meta.state.nextSeq = afterGap(meta.state.nextSeq)
-	meta.state.clockMS = min(meta.state.clockMS+shift, maxClockMS)
+	meta.State.NextSeq = afterGap(meta.State.NextSeq)
+	meta.State.ClockMS = min(meta.State.ClockMS+shift, maxClockMS)
 	for _, t := range x.m.topics {
 		x.touch(t) // fills its bucket
 		if shift != 0 {
@@ -162,8 +163,8 @@ func (x *tx) restore(shift int64, generation uint32) error {
 		return err
 	}
 	for next := uint64(1); ; {
-		done, err := x.eachJob(next, meta.state.nextSeq, newClusterStep, func(rec *record) error {
-			next = rec.seq + 1
+		done, err := x.eachJob(next, meta.State.NextSeq, newClusterStep, func(rec *record.Job) error {
+			next = rec.Seq + 1
 			return x.restoreJob(rec, shift, generation)
 		})
 		if err != nil {
@@ -184,7 +185,7 @@ func (x *tx) restore(shift int64, generation uint32) error {
 // endReset changes the jobs that a reset of the clock has not changed yet, as the Advances that the
 // backup came before.
 func (x *tx) endReset() error {
-	for x.m.meta.reset.underWay() {
+	for x.m.meta.Reset.UnderWay() {
 		if err := errors.Join(x.setJobsBack(newClusterStep), x.gatherDueChanges()); err != nil {
 			return err
 		}
@@ -200,24 +201,24 @@ func (x *tx) endReset() error {
 func (x *tx) restoreAuth(reset bool) error {
 	var kept []*auth.Token
 	for t := range x.m.auth.All() {
-		key := x.nameKey(spaceToken, t.Id)
+		key := x.nameKey(record.SpaceToken, t.Id)
 		switch {
 		case reset:
 			must(x.batch.Delete(key, nil))
 		case len(t.OldHash) > 0:
 			set := proto.CloneOf(t.Token)
 			set.OldHash, set.OldUntilMs = nil, 0
-			record, err := encodeToken(set)
+			encoded, err := record.EncodeToken(set)
 			if err != nil {
 				return err
 			}
-			must(x.batch.Set(key, record, nil))
+			must(x.batch.Set(key, encoded, nil))
 			kept = append(kept, auth.NewToken(set))
 		}
 	}
 	switch {
 	case reset:
-		must(x.batch.Delete(keyAuth, nil))
+		must(x.batch.Delete(record.KeyAuth, nil))
 		x.m.auth, x.authChanged = auth.NewState(0, false, nil, nil), true
 	case len(kept) > 0:
 		x.m.auth, x.authChanged = x.m.auth.WithTokens(x.m.auth.Revision, kept), true
@@ -227,14 +228,14 @@ func (x *tx) restoreAuth(reset bool) error {
 
 // shift moves a topic's own instants.
 func (t *topic) shift(by int64) {
-	t.emptySince += by
-	if t.paused() && t.pausedUntil != job.NeverMS {
-		t.pausedUntil += by
+	t.EmptySince += by
+	if t.Paused() && t.PausedUntil != job.NeverMS {
+		t.PausedUntil += by
 	}
 }
 
 // restoreJob ends the reservation of a job, as if it had expired, and moves its instants.
-func (x *tx) restoreJob(rec *record, shift int64, generation uint32) error {
+func (x *tx) restoreJob(rec *record.Job, shift int64, generation uint32) error {
 	t, err := x.topicOf(rec)
 	if err != nil {
 		return err
@@ -243,34 +244,34 @@ func (x *tx) restoreJob(rec *record, shift int64, generation uint32) error {
 	if err != nil {
 		return err
 	}
-	timedOut := list == listReserved
+	timedOut := list == record.ListReserved
 	if timedOut {
-		if err := x.timeOut(t, rec.seq, rec.seq); err != nil {
+		if err := x.timeOut(t, rec.Seq, rec.Seq); err != nil {
 			return err
 		}
 		if list, err = x.listOf(t, rec); err != nil {
 			return err
 		}
 	}
-	fences := generation != 0 && list != listEnded
+	fences := generation != 0 && list != record.ListEnded
 	if fences {
-		rec.status.generation, rec.status.timedOut = generation, false
+		rec.Status.Generation, rec.Status.TimedOut = generation, false
 	}
 	// An instant that the producer named does not move. Those of a job that has just timed out are
 	// counted from the clock that was moved.
-	named := list == listDelayed && rec.spec.dueRequest != 0 && rec.status.dueMS == rec.spec.dueMS
-	if shift == 0 || timedOut || list == listDead || named {
+	named := list == record.ListDelayed && rec.Spec.DueRequest != 0 && rec.Status.DueMS == rec.Spec.DueMS
+	if shift == 0 || timedOut || list == record.ListDead || named {
 		if fences {
 			x.save(rec)
 		}
 		return nil
 	}
-	return x.move(t, rec, list, list, func(s *jobStatus) {
-		if list == listEnded {
-			until := s.retainedUntilMS() + shift + retentionStepMS - 1
-			s.setEnded(s.phase, s.endedMS(), until-until%retentionStepMS)
+	return x.move(t, rec, list, list, func(s *record.Status) {
+		if list == record.ListEnded {
+			until := s.RetainedUntilMS() + shift + retentionStepMS - 1
+			s.SetEnded(s.Phase, s.EndedMS(), until-until%retentionStepMS)
 			return
 		}
-		s.dueMS = min(s.dueMS+shift, maxClockMS)
+		s.DueMS = min(s.DueMS+shift, maxClockMS)
 	})
 }

@@ -3,6 +3,7 @@ package fsm
 import (
 	"strings"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -32,22 +33,22 @@ func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	if t == nil {
 		return nil
 	}
-	options, err := encodeOptions(op.Options)
+	options, err := record.EncodeOptions(op.Options)
 	if err != nil {
 		return err
 	}
 	rec, list := x.newRecord(op, t)
-	rec.spec.options, rec.status.expiresMS = options, op.Options.GetExpiresMs()
-	t.added++
+	rec.Spec.Options, rec.Status.ExpiresMS = options, op.Options.GetExpiresMs()
+	t.Added++
 	x.create(t, rec, list)
-	x.indexNew(t, rec.seq, op.Options.GetHeaders())
+	x.indexNew(t, rec.Seq, op.Options.GetHeaders())
 	x.replyNew(rec, list, r)
 	return nil
 }
 
-func (x *tx) replyNew(rec *record, list listKind, r *jobpb.Result) {
+func (x *tx) replyNew(rec *record.Job, list record.List, r *jobpb.Result) {
 	if x.replies {
-		r.Seq, r.Id, r.State, r.DueMs, r.Revision = rec.seq, x.name(rec), rec.state(list), rec.status.dueMS, rec.status.revision
+		r.Seq, r.Id, r.State, r.DueMs, r.Revision = rec.Seq, x.name(rec), rec.State(list), rec.Status.DueMS, rec.Status.Revision
 	}
 }
 
@@ -56,7 +57,7 @@ func (x *tx) replyNew(rec *record, list listKind, r *jobpb.Result) {
 func (x *tx) topicForNew(op *jobpb.Add, waits bool, r *jobpb.Result) *topic {
 	t := x.m.topics[op.Topic]
 	s := x.settingsOf(op.Topic, t)
-	if err := checkPushURL(op.Topic, s, op.Options.GetPushUrl()); err != nil {
+	if err := record.CheckPushURL(op.Topic, s, op.Options.GetPushUrl()); err != nil {
 		_ = x.refuseInvalid(err, r)
 		return nil
 	}
@@ -84,7 +85,7 @@ func (x *tx) topicForNew(op *jobpb.Add, waits bool, r *jobpb.Result) *topic {
 }
 
 // addTakenID does what if_exists asks for.
-func (x *tx) addTakenID(op *jobpb.Add, old *record, r *jobpb.Result) error {
+func (x *tx) addTakenID(op *jobpb.Add, old *record.Job, r *jobpb.Result) error {
 	switch op.IfExists {
 	case jobpb.IfExists_IF_EXISTS_REPLACE:
 		return x.replace(op, old, r)
@@ -99,7 +100,7 @@ func (x *tx) addTakenID(op *jobpb.Add, old *record, r *jobpb.Result) error {
 
 // topicsAtLimit reports whether no topic can be made. At the limit it drops idle ones.
 func (x *tx) topicsAtLimit() bool {
-	if len(x.m.topics) >= x.limits().MaxTopics && x.m.meta.version >= 2 {
+	if len(x.m.topics) >= x.limits().MaxTopics && x.m.meta.Version >= 2 {
 		x.dropIdleTopics(1, func(*topic) bool { return false })
 	}
 	return len(x.m.topics) >= x.limits().MaxTopics
@@ -110,26 +111,26 @@ func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
 }
 
 // newRecord makes the record of a new job and returns the list that it belongs in.
-func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, listKind) {
+func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record.Job, record.List) {
 	now := x.clock()
-	rec := &record{
-		seq: x.m.meta.state.nextSeq,
-		spec: jobSpec{
-			id: strings.Clone(op.Id), topic: t.number, priority: op.Priority, createdMS: now,
-			dueRequest: op.DueMs, ttrMS: op.TtrMs, maxAttempts: op.MaxAttempts,
-			bodyKind: op.BodyKind,
+	rec := &record.Job{
+		Seq: x.m.meta.State.NextSeq,
+		Spec: record.Spec{
+			ID: strings.Clone(op.Id), Topic: t.Number, Priority: op.Priority, CreatedMS: now,
+			DueRequest: op.DueMs, TtrMS: op.TtrMs, MaxAttempts: op.MaxAttempts,
+			BodyKind: op.BodyKind,
 		},
-		body: op.Body, bodyLen: len(op.Body),
+		Body: op.Body, BodyLen: len(op.Body),
 	}
-	x.m.meta.state.nextSeq++
+	x.m.meta.State.NextSeq++
 	if t.settings != nil {
-		rec.spec.useDefaults(op, t.settings)
+		useDefaults(&rec.Spec, op, t.settings)
 	}
 	if op.DueMs == 0 {
-		rec.spec.delayMS = op.DelayMs
+		rec.Spec.DelayMS = op.DelayMs
 	}
-	list, due := x.waitUntil(t, rec.seq, op.DueMs, op.DelayMs, op.Options.GetExpiresMs())
-	rec.spec.dueMS = due
-	rec.status = newStatus(&rec.spec)
+	list, due := x.waitUntil(t, rec.Seq, op.DueMs, op.DelayMs, op.Options.GetExpiresMs())
+	rec.Spec.DueMS = due
+	rec.Status = record.NewStatus(&rec.Spec)
 	return rec, list
 }

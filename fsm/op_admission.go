@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -71,13 +72,13 @@ func (x *tx) setAdmission(mode jobpb.AdmissionMode) error {
 
 // useAdmission puts next into force, for the operations after this one.
 func (x *tx) useAdmission(next *jobpb.Admission) error {
-	record, err := encodeAdmission(next)
+	encoded, err := record.EncodeAdmission(next)
 	if err != nil {
 		return err
 	}
-	must(x.batch.Set(keyAdmission, record, nil))
+	must(x.batch.Set(record.KeyAdmission, encoded, nil))
 	// Other goroutines read the value that was published, and next aliases the entry.
-	x.m.admission, err = decodeAdmission(record)
+	x.m.admission, err = record.DecodeAdmission(encoded)
 	x.cluster = true
 	return err
 }
@@ -87,7 +88,7 @@ func (x *tx) setInvitationsBack() error {
 	if len(x.m.admission.Invitations) == 0 {
 		return nil
 	}
-	back, clock := x.m.meta.reset.back, x.clock()
+	back, clock := x.m.meta.Reset.Back, x.clock()
 	next := proto.CloneOf(x.m.admission)
 	for _, v := range next.Invitations {
 		v.CreatedMs, v.ExpiresMs = min(v.CreatedMs, clock), v.ExpiresMs-back

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
 // checkAdmission compares who may become a member in memory, and what is public of it, with the
 // store.
 func checkAdmission(m *Machine) error {
-	stored, err := readAdmission(m.store.db)
+	stored, err := record.ReadAdmission(m.store.db)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,23 @@ package fsm
 import (
 	"container/heap"
 
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/fsm/internal/record"
+	"tarry/fsm/internal/window"
 	"tarry/job/jobpb"
 )
+
+// storedList opens a list of the store.
+func storedList(db *pebble.DB, id record.ListID) window.Source {
+	return func(from record.Place) (window.Reader, func() error, error) {
+		s, err := record.PlacesFrom(db, id, from)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}
+}
 
 // advance first continues a reset of the clock (setJobsBack) and the walk over headers
 // (walkHeaders). Then it
@@ -61,7 +76,7 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 		return err
 	}
 	r.Count = moved
-	r.More = x.m.meta.reset.underWay() || x.m.meta.walk.underWay() || h.Len() > 0 && (*h)[0].next <= x.clock()
+	r.More = x.m.meta.Reset.UnderWay() || x.m.meta.Walk.UnderWay() || h.Len() > 0 && (*h)[0].next <= x.clock()
 	return nil
 }
 
@@ -102,11 +117,11 @@ func (a advanceShares) take(t *topic) uint32 {
 // and returns how much it did. moved counts the jobs among it, except retained ones that
 // are removed. The rest of the share adds jobs to the expiring list.
 func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint32) (done uint32, err error) {
-	if share > 0 && t.paused() && t.pausedUntil <= x.clock() {
+	if share > 0 && t.Paused() && t.PausedUntil <= x.clock() {
 		t.resume()
 		done++
 	}
-	if done < share && t.jobs() == 0 && !t.dropped && t.keptUntil() <= x.clock() {
+	if done < share && t.Jobs() == 0 && !t.dropped && t.keptUntil() <= x.clock() {
 		x.dropTopic(t)
 		return done + 1, nil
 	}
@@ -116,18 +131,18 @@ func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint
 			return done, err
 		}
 		switch list {
-		case listNone:
+		case record.ListNone:
 			n, err := x.indexExpiry(t, share-done)
 			return done + n, err
-		case listEnded:
-			if err := x.dropRetained(t, p.seq); err != nil {
+		case record.ListEnded:
+			if err := x.dropRetained(t, p.Seq); err != nil {
 				return done, err
 			}
 			continue
-		case listDelayed:
+		case record.ListDelayed:
 			err = x.fallDue(t, p)
-		case listReserved:
-			err = x.timeOut(t, p.seq, op.Entropy)
+		case record.ListReserved:
+			err = x.timeOut(t, p.Seq, op.Entropy)
 		default:
 			err = x.expireNext(t, list, p)
 		}
@@ -139,35 +154,35 @@ func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint
 	return done, nil
 }
 
-// firstDue returns the due place with the earliest instant, and its list; listNone: none is
+// firstDue returns the due place with the earliest instant, and its list; ListNone: none is
 // due. At one instant a delayed job comes first, then a reserved one, then a retained one,
 // then one that expires by its topic's settings, then one by its own.
-func (x *tx) firstDue(t *topic) (first place, list listKind, err error) {
+func (x *tx) firstDue(t *topic) (first record.Place, list record.List, err error) {
 	var at int64
-	for _, l := range [...]listKind{listDelayed, listReserved, listEnded, listExpiring, listDeadline} {
+	for _, l := range [...]record.List{record.ListDelayed, record.ListReserved, record.ListEnded, record.ListExpiring, record.ListDeadline} {
 		var after int64
-		if l == listExpiring {
+		if l == record.ListExpiring {
 			if after = t.settings.GetExpireMs(); after == 0 {
 				continue
 			}
 		}
 		p, ok, err := x.head(t, l)
 		if err != nil {
-			return place{}, listNone, err
+			return record.Place{}, record.ListNone, err
 		}
-		if due := p.instant + after; ok && due <= x.clock() && (list == listNone || due < at) {
+		if due := p.Instant + after; ok && due <= x.clock() && (list == record.ListNone || due < at) {
 			first, list, at = p, l, due
 		}
 	}
 	return first, list, nil
 }
 
-// fallDue makes a delayed job ready. Its phase is phaseWaiting before and after, so only
+// fallDue makes a delayed job ready. Its phase is PhaseWaiting before and after, so only
 // the index changes.
-func (x *tx) fallDue(t *topic, p place) error {
-	if err := x.removePlace(t, listDelayed, p); err != nil {
+func (x *tx) fallDue(t *topic, p record.Place) error {
+	if err := x.removePlace(t, record.ListDelayed, p); err != nil {
 		return err
 	}
-	x.addToLists(t, listReady, place{priority: p.carried, instant: p.instant, seq: p.seq})
+	x.addToLists(t, record.ListReady, record.Place{Priority: p.Carried, Instant: p.Instant, Seq: p.Seq})
 	return nil
 }

@@ -2,11 +2,11 @@ package fsm
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -17,13 +17,6 @@ const (
 	// maxPending bounds those that wait for their instants.
 	maxPending = 64
 )
-
-// pendingAdvance is an AdvanceAt that waits for its instant.
-type pendingAdvance struct {
-	at   int64
-	term uint64 // of its entry
-	op   []byte // the jobpb.AdvanceAt, encoded
-}
 
 // Effect is that of an AdvanceAt.
 type Effect struct {
@@ -37,13 +30,13 @@ type Effect struct {
 func (x *tx) advanceAt(op *jobpb.AdvanceAt, r *jobpb.Result) error {
 	meta := &x.m.meta
 	switch {
-	case x.ops.ClockEpoch() != meta.reset.epoch:
+	case x.ops.ClockEpoch() != meta.Reset.Epoch:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since this was proposed")
 	case op.AtMs <= x.clock():
 		return x.advanceNow(op)
 	case op.AtMs > x.clock()+maxAheadMS:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "its instant is more than %d ms ahead of the clock", maxAheadMS)
-	case len(meta.pending) >= maxPending:
+	case len(meta.Pending) >= maxPending:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "%d wait for their instants already", maxPending)
 	}
 	// What it becomes when it is decoded must not alias the entry.
@@ -51,9 +44,9 @@ func (x *tx) advanceAt(op *jobpb.AdvanceAt, r *jobpb.Result) error {
 	if err != nil {
 		return err
 	}
-	p := pendingAdvance{at: op.AtMs, term: x.term, op: encoded}
-	at, _ := slices.BinarySearchFunc(meta.pending, p.at+1, func(q pendingAdvance, instant int64) int { return cmp.Compare(q.at, instant) })
-	meta.pending = slices.Insert(meta.pending, at, p)
+	p := record.PendingAdvance{At: op.AtMs, Term: x.term, Op: encoded}
+	at, _ := slices.BinarySearchFunc(meta.Pending, p.At+1, func(q record.PendingAdvance, instant int64) int { return cmp.Compare(q.At, instant) })
+	meta.Pending = slices.Insert(meta.Pending, at, p)
 	x.pendingChanged = true
 	return nil
 }
@@ -78,31 +71,31 @@ func (x *tx) advanceNow(op *jobpb.AdvanceAt) error {
 }
 
 // isDue reports whether p takes effect before an entry with this time.
-func (x *tx) isDue(p pendingAdvance, e Entry, nowMS int64) bool {
+func (x *tx) isDue(p record.PendingAdvance, e Entry, nowMS int64) bool {
 	switch {
 	case e.Configuration:
 		return false
-	case e.Term != p.term:
+	case e.Term != p.Term:
 		return true
 	}
-	return x.ops.ClockEpoch() == x.m.meta.reset.epoch && p.at <= nowMS
+	return x.ops.ClockEpoch() == x.m.meta.Reset.Epoch && p.At <= nowMS
 }
 
 // takeEffects lets the first pending advances take effect, as long as they are due, each as
 // an entry of its own would.
-func (m *Machine) takeEffects(changes *Changes, changed map[string]int, due func(pendingAdvance) bool) error {
+func (m *Machine) takeEffects(changes *Changes, changed map[string]int, due func(record.PendingAdvance) bool) error {
 	x, meta := m.tx, &m.meta
-	for len(meta.pending) > 0 && due(meta.pending[0]) {
-		p := meta.pending[0]
-		meta.pending = slices.Delete(meta.pending, 0, 1)
+	for len(meta.Pending) > 0 && due(meta.Pending[0]) {
+		p := meta.Pending[0]
+		meta.Pending = slices.Delete(meta.Pending, 0, 1)
 		x.pendingChanged = true
-		meta.state.clockMS, x.roundedDown = max(meta.state.clockMS, p.at), false
+		meta.State.ClockMS, x.roundedDown = max(meta.State.ClockMS, p.At), false
 		var op jobpb.AdvanceAt
-		if err := op.UnmarshalVTUnsafe(p.op); err != nil {
-			return fmt.Errorf("an advance for %d: %w", p.at, err)
+		if err := op.UnmarshalVTUnsafe(p.Op); err != nil {
+			return fmt.Errorf("an advance for %d: %w", p.At, err)
 		}
 		if err := x.advanceNow(&op); err != nil {
-			return fmt.Errorf("an advance for %d: %w", p.at, err)
+			return fmt.Errorf("an advance for %d: %w", p.At, err)
 		}
 		if err := x.gatherDueChanges(); err != nil {
 			return err
@@ -119,14 +112,14 @@ func (m *Machine) takeEffects(changes *Changes, changed map[string]int, due func
 // effectsBefore lets what is due before an entry take effect. It returns an error if this node, as
 // the leader, has let an effect happen that the other nodes have after the entry.
 func (m *Machine) effectsBefore(e Entry, nowMS int64, changes *Changes, changed map[string]int) error {
-	x, taken := m.tx, m.meta.taken
-	if taken.at != 0 && !e.Configuration {
+	x, taken := m.tx, m.meta.Taken
+	if taken.At != 0 && !e.Configuration {
 		if !x.isDue(taken, e, nowMS) {
-			return fmt.Errorf("%w: the entry has the time %d, and the advance for %d came before it here", errOrder, nowMS, taken.at)
+			return fmt.Errorf("%w: the entry has the time %d, and the advance for %d came before it here", errOrder, nowMS, taken.At)
 		}
 		x.dropTaken()
 	}
-	return m.takeEffects(changes, changed, func(p pendingAdvance) bool { return x.isDue(p, e, nowMS) })
+	return m.takeEffects(changes, changed, func(p record.PendingAdvance) bool { return x.isDue(p, e, nowMS) })
 }
 
 // errOrder: going on would make the state differ from that of the other nodes.
@@ -142,11 +135,11 @@ func (m *Machine) TakeEffect(untilMS int64, term, epoch uint64) (Changes, error)
 		return Changes{}, m.broken
 	}
 	var changes Changes
-	if m.meta.reset.epoch == epoch && !m.follows() { // a standby's follow the primary's entries
+	if m.meta.Reset.Epoch == epoch && !m.follows() { // a standby's follow the primary's entries
 		m.tx.replies = true
 		m.tx.noteTaken(untilMS, term)
 		changed := make(map[string]int)
-		err := m.takeEffects(&changes, changed, func(p pendingAdvance) bool { return p.at <= untilMS && p.term == term })
+		err := m.takeEffects(&changes, changed, func(p record.PendingAdvance) bool { return p.At <= untilMS && p.Term == term })
 		if err == nil && m.tx.pendingChanged {
 			err = m.commit(&changes, changed)
 		}
@@ -163,39 +156,23 @@ func (m *Machine) TakeEffect(untilMS int64, term, epoch uint64) (Changes, error)
 // them comes without it after a restart. The next entry of operations removes the record.
 func (x *tx) noteTaken(untilMS int64, term uint64) {
 	meta, last := &x.m.meta, int64(0)
-	for _, p := range meta.pending {
-		if p.at <= untilMS && p.term == term {
-			last = p.at
+	for _, p := range meta.Pending {
+		if p.At <= untilMS && p.Term == term {
+			last = p.At
 		}
 	}
 	if last != 0 {
-		meta.taken = pendingAdvance{at: last, term: term}
-		x.value = meta.taken.appendTaken(x.value[:0])
-		must(x.batch.Set(keyTaken, x.value, nil))
+		meta.Taken = record.PendingAdvance{At: last, Term: term}
+		x.value = meta.Taken.AppendTaken(x.value[:0])
+		must(x.batch.Set(record.KeyTaken, x.value, nil))
 	}
 }
 
 func (x *tx) dropTaken() {
-	if x.m.meta.taken.at != 0 {
-		x.m.meta.taken = pendingAdvance{}
-		must(x.batch.Delete(keyTaken, nil))
+	if x.m.meta.Taken.At != 0 {
+		x.m.meta.Taken = record.PendingAdvance{}
+		must(x.batch.Delete(record.KeyTaken, nil))
 	}
-}
-
-// appendTaken encodes when and of which term an advance was that has taken effect.
-func (p pendingAdvance) appendTaken(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(append(b, formatVersion), uint64(p.at))
-	return binary.BigEndian.AppendUint64(b, p.term)
-}
-
-func decodeTaken(b []byte) (p pendingAdvance, err error) {
-	if err := checkVersion("record of an advance that took effect", b, formatVersion); err != nil {
-		return pendingAdvance{}, err
-	}
-	if len(b) != 17 {
-		return pendingAdvance{}, fmt.Errorf("record of an advance that took effect, of %d bytes: %w", len(b), errShort)
-	}
-	return pendingAdvance{at: int64(binary.BigEndian.Uint64(b[1:])), term: binary.BigEndian.Uint64(b[9:])}, nil
 }
 
 // NextEffect returns the instant, in Unix milliseconds, at which the next AdvanceAt takes
@@ -212,9 +189,9 @@ func (m *Machine) EffectTerm() uint64 { return m.effectTerm.Load() }
 func (m *Machine) storeEffects() {
 	var next, last int64
 	var term uint64
-	if pending := m.meta.pending; len(pending) > 0 && !m.follows() {
+	if pending := m.meta.Pending; len(pending) > 0 && !m.follows() {
 		end := pending[len(pending)-1]
-		next, last, term = pending[0].at, end.at, end.term
+		next, last, term = pending[0].At, end.At, end.Term
 	}
 	m.effectTerm.Store(term)
 	m.nextEffect.Store(next)
@@ -225,57 +202,23 @@ func (m *Machine) storeEffects() {
 // cluster.
 func (x *tx) dropPending() {
 	x.dropTaken()
-	for _, p := range x.m.meta.pending {
+	for _, p := range x.m.meta.Pending {
 		var op jobpb.AdvanceAt
-		must(op.UnmarshalVTUnsafe(p.op))
+		must(op.UnmarshalVTUnsafe(p.Op))
 		x.effects = append(x.effects, Effect{Number: op.Number})
 	}
-	if len(x.m.meta.pending) > 0 {
-		x.m.meta.pending, x.pendingChanged = nil, true
+	if len(x.m.meta.Pending) > 0 {
+		x.m.meta.Pending, x.pendingChanged = nil, true
 	}
 }
 
 func (x *tx) writePending() {
-	switch pending := x.m.meta.pending; {
+	switch pending := x.m.meta.Pending; {
 	case !x.pendingChanged:
 	case len(pending) == 0:
-		must(x.batch.Delete(keyPending, nil))
+		must(x.batch.Delete(record.KeyPending, nil))
 	default:
-		x.value = appendPending(x.value[:0], pending)
-		must(x.batch.Set(keyPending, x.value, nil))
+		x.value = record.AppendPending(x.value[:0], pending)
+		must(x.batch.Set(record.KeyPending, x.value, nil))
 	}
-}
-
-func appendPending(b []byte, pending []pendingAdvance) []byte {
-	b = append(b, formatVersion)
-	for _, p := range pending {
-		b = binary.BigEndian.AppendUint64(b, uint64(p.at))
-		b = binary.BigEndian.AppendUint64(b, p.term)
-		b = binary.AppendUvarint(b, uint64(len(p.op)))
-		b = append(b, p.op...)
-	}
-	return b
-}
-
-func decodePending(b []byte) (pending []pendingAdvance, err error) {
-	if err := checkVersion("record of pending advances", b, formatVersion); err != nil {
-		return nil, err
-	}
-	b = slices.Clone(b[1:])
-	for len(b) > 0 {
-		if len(b) < 17 {
-			return nil, fmt.Errorf("record of pending advances: %w", errShort)
-		}
-		n, w := binary.Uvarint(b[16:])
-		if w <= 0 || n > uint64(len(b)-16-w) {
-			return nil, fmt.Errorf("record of pending advances: %w", errShort)
-		}
-		end := 16 + w + int(n)
-		p := pendingAdvance{at: int64(binary.BigEndian.Uint64(b)), term: binary.BigEndian.Uint64(b[8:]), op: b[16+w : end]}
-		if err := new(jobpb.AdvanceAt).UnmarshalVTUnsafe(p.op); err != nil {
-			return nil, fmt.Errorf("record of pending advances: %w", err)
-		}
-		pending, b = append(pending, p), b[end:]
-	}
-	return pending, nil
 }

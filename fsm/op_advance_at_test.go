@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -217,14 +218,14 @@ func TestALeaderThatStoppedForItsEffectIsClosedWithoutAFlush(t *testing.T) {
 }
 
 func TestTheRecordOfAnEffectStays(t *testing.T) {
-	p := pendingAdvance{at: 0x0102030405, term: 7}
-	b := p.appendTaken(nil)
+	p := record.PendingAdvance{At: 0x0102030405, Term: 7}
+	b := p.AppendTaken(nil)
 	require.Equal(t, "\x0a\x00\x00\x00\x01\x02\x03\x04\x05\x00\x00\x00\x00\x00\x00\x00\x07", string(b))
-	got, err := decodeTaken(b)
+	got, err := record.DecodeTaken(b)
 	require.NoError(t, err)
 	require.Equal(t, p, got)
 	for _, bad := range [][]byte{nil, b[:16], append(b, 0), append([]byte{11}, b[1:]...)} {
-		_, err := decodeTaken(bad)
+		_, err := record.DecodeTaken(bad)
 		require.Error(t, err)
 	}
 }

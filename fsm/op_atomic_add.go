@@ -3,6 +3,7 @@ package fsm
 import (
 	"slices"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -10,9 +11,9 @@ import (
 // atomicAdd finishes a job and adds others, all or nothing: all checks come before the
 // first change.
 func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
-	var done *record
+	var done *record.Job
 	var t *topic
-	var from listKind // of done
+	var from record.List // of done
 	if op.Finish != nil {
 		var err error
 		if done, t, from, err = x.findDone(op.Finish.Ref, r); done == nil || err != nil {
@@ -21,9 +22,9 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 	}
 	// Ending a job may drop a retained one, which an add may have found. So done ends last,
 	// unless an add takes its id.
-	taken := done != nil && done.spec.id != "" && slices.ContainsFunc(op.Adds, func(add *jobpb.Add) bool { return add.Id == done.spec.id })
+	taken := done != nil && done.Spec.ID != "" && slices.ContainsFunc(op.Adds, func(add *jobpb.Add) bool { return add.Id == done.Spec.ID })
 	var freed *topic // loses a waiting job before the adds
-	if taken && from.waits() {
+	if taken && from.Waits() {
 		freed = t
 	}
 	made, ok, err := x.checkAtomicAdd(op.Adds, done, freed, r)
@@ -34,7 +35,7 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 		x.dropIdleTopics(over, named(op.Adds))
 	}
 	if taken { // nothing is retained of it
-		t.finished++
+		t.Finished++
 		if err := x.erase(t, done, from); err != nil {
 			return err
 		}
@@ -52,14 +53,14 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 	if done == nil || taken {
 		return nil
 	}
-	t.finished++
+	t.Finished++
 	return x.endJob(t, done, from, jobpb.Event_FINISHED, "")
 }
 
 // checkAtomicAdd reports whether all the adds would succeed, and returns how many topics they make; if
 // not, it refuses the operation. Of done and freed, which may be nil, the job is gone and the topic has one
 // waiting job less by then.
-func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jobpb.Result) (newTopics int, ok bool, err error) {
+func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record.Job, freed *topic, r *jobpb.Result) (newTopics int, ok bool, err error) {
 	field := "jobs" // as the client knows the list
 	if done != nil {
 		field = "then"
@@ -97,7 +98,7 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 			pending--
 		}
 		s := x.settingsOf(add.Topic, t)
-		if err := checkPushURL(add.Topic, s, add.Options.GetPushUrl()); err != nil {
+		if err := record.CheckPushURL(add.Topic, s, add.Options.GetPushUrl()); err != nil {
 			return 0, false, x.refuseInvalid(job.InItem(field, i, err), r)
 		}
 		if isFull(s, pending) {
@@ -120,7 +121,7 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 // add names.
 func (x *tx) topicRoom(adds []*jobpb.Add) int {
 	room := x.limits().MaxTopics - len(x.m.topics)
-	if x.m.meta.version >= 2 {
+	if x.m.meta.Version >= 2 {
 		room += len(x.idleTopics(named(adds)))
 	}
 	return room
@@ -136,12 +137,12 @@ func named(adds []*jobpb.Add) func(*topic) bool {
 }
 
 // holderOfID returns the job other than done that has an add's id; nil: there is none.
-func (x *tx) holderOfID(add *jobpb.Add, done *record) (*record, error) {
+func (x *tx) holderOfID(add *jobpb.Add, done *record.Job) (*record.Job, error) {
 	if add.Id == "" {
 		return nil, nil
 	}
 	old, err := x.jobByID(add.Id)
-	if old != nil && done != nil && old.seq == done.seq {
+	if old != nil && done != nil && old.Seq == done.Seq {
 		return nil, err
 	}
 	return old, err
@@ -150,13 +151,13 @@ func (x *tx) holderOfID(add *jobpb.Add, done *record) (*record, error) {
 // fitAll reports whether all new jobs of adds fit in their namespaces together; if not, it
 // refuses the operation. The job that is finished, done of topic t, makes room if nothing of
 // it is retained: so the next step of a chain is added although the quota is reached.
-func (x *tx) fitAll(adds []*jobpb.Add, done *record, t *topic, taken bool, r *jobpb.Result) bool {
+func (x *tx) fitAll(adds []*jobpb.Add, done *record.Job, t *topic, taken bool, r *jobpb.Result) bool {
 	if len(x.m.namespaces) == 0 {
 		return true
 	}
 	grown, made := map[*namespace]growth{}, map[string]bool{}
 	if done != nil && t.namespace != nil && (taken || t.retention() == 0) {
-		grown[t.namespace] = growth{jobs: -1, bytes: -int64(done.bodyLen)}
+		grown[t.namespace] = growth{jobs: -1, bytes: -int64(done.BodyLen)}
 	}
 	for i, add := range adds {
 		to := x.m.topics[add.Topic]

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -42,11 +43,11 @@ func (x *tx) putToken(op *jobpb.PutToken, r *jobpb.Result) error {
 		made.CreatedMs = x.clock()
 	}
 	made.Revision = s.Revision + 1
-	record, err := encodeToken(made)
+	encoded, err := record.EncodeToken(made)
 	if err != nil {
 		return err
 	}
-	kept, err := decodeToken(id, record) // made aliases the entry
+	kept, err := record.DecodeToken(id, encoded) // made aliases the entry
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (x *tx) putToken(op *jobpb.PutToken, r *jobpb.Result) error {
 	if locksOut(s, changed) || op.Bootstrap && !changed.HasLastingAdmin() {
 		return x.refuseLockOut(r)
 	}
-	must(x.batch.Set(x.nameKey(spaceToken, id), record, nil))
+	must(x.batch.Set(x.nameKey(record.SpaceToken, id), encoded, nil))
 	return x.useAuth(changed, kept.Revision, r)
 }
 
@@ -83,7 +84,7 @@ func (x *tx) deleteToken(op *jobpb.DeleteToken, r *jobpb.Result) error {
 	if locksOut(s, changed) {
 		return x.refuseLockOut(r)
 	}
-	must(x.batch.Delete(x.nameKey(spaceToken, t.Id), nil))
+	must(x.batch.Delete(x.nameKey(record.SpaceToken, t.Id), nil))
 	return x.useAuth(changed, changed.Revision, r)
 }
 
@@ -119,12 +120,12 @@ func (x *tx) refuseLockOut(r *jobpb.Result) error {
 
 // useAuth puts a state of tokens into force, for the operations after this one.
 func (x *tx) useAuth(s *auth.State, revision uint64, r *jobpb.Result) error {
-	record, err := encodeAuth(s)
+	encoded, err := record.EncodeAuth(s)
 	if err != nil {
 		return err
 	}
-	must(x.batch.Set(keyAuth, record, nil))
-	kept, err := decodeAuth(record, nil) // the settings may alias the entry
+	must(x.batch.Set(record.KeyAuth, encoded, nil))
+	kept, err := record.DecodeAuth(encoded, nil) // the settings may alias the entry
 	if err != nil {
 		return err
 	}

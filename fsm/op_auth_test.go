@@ -10,13 +10,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // checkAuth compares the tokens in memory, and those that are public, with the store.
 func checkAuth(m *Machine) error {
-	stored, err := readAuth(m.store.db)
+	stored, err := record.ReadAuth(m.store.db)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package fsm
 
-import "tarry/job/jobpb"
+import (
+	"tarry/fsm/internal/record"
+	"tarry/job/jobpb"
+)
 
 // bury makes a reserved job dead.
 func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
@@ -8,13 +11,13 @@ func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
 	if rec == nil || err != nil {
 		return err
 	}
-	err = x.move(t, rec, listReserved, listDead, func(s *jobStatus) {
-		s.setPriority(op.SetPriority, op.Priority)
-		s.setReason(op.Reason)
-		s.buries++
+	err = x.move(t, rec, record.ListReserved, record.ListDead, func(s *record.Status) {
+		s.SetPriority(op.SetPriority, op.Priority)
+		s.SetReason(op.Reason)
+		s.Buries++
 		x.setDead(t, s)
-		x.recordEvent(t, rec, jobpb.Event_BURIED, listDead, s.attempts, op.Reason)
+		x.recordEvent(t, rec, jobpb.Event_BURIED, record.ListDead, s.Attempts, op.Reason)
 	})
-	r.State, r.Revision = jobpb.State_STATE_DEAD, rec.status.revision
+	r.State, r.Revision = jobpb.State_STATE_DEAD, rec.Status.Revision
 	return err
 }

@@ -4,22 +4,23 @@ import (
 	"maps"
 	"strings"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
 // setCluster sets the cluster's id, once.
 func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 	meta := &x.m.meta
-	switch meta.clusterID {
+	switch meta.ClusterID {
 	case op.ClusterId:
 		return nil
 	case "":
-		meta.clusterID = strings.Clone(op.ClusterId)
-		must(x.batch.Set(keyCluster, []byte(meta.clusterID), nil))
+		meta.ClusterID = strings.Clone(op.ClusterId)
+		must(x.batch.Set(record.KeyCluster, []byte(meta.ClusterID), nil))
 		x.cluster, x.named = true, true
 		return nil
 	default:
-		return x.refuse(r, jobpb.Code_CLUSTER_MISMATCH, "the cluster's id is %q; it cannot become %q", meta.clusterID, op.ClusterId)
+		return x.refuse(r, jobpb.Code_CLUSTER_MISMATCH, "the cluster's id is %q; it cannot become %q", meta.ClusterID, op.ClusterId)
 	}
 }
 
@@ -33,7 +34,7 @@ func (x *tx) forgetMember(op *jobpb.ForgetMember, r *jobpb.Result) error {
 		x.removeNode(op.NodeId)
 	}
 	id := strings.Clone(op.ServerId)
-	must(x.batch.Set(x.nameKey(spaceForgotten, id), nil, nil))
+	must(x.batch.Set(x.nameKey(record.SpaceForgotten, id), nil, nil))
 	x.forgot = append(x.forgot, id)
 	x.cluster = true
 	return nil
@@ -45,8 +46,8 @@ func (x *tx) removeNode(id string) {
 		return
 	}
 	at := max(x.clock(), 1)
-	x.value = appendRemoved(x.value[:0], at)
-	must(x.batch.Set(x.nameKey(spaceRemoved, id), x.value, nil))
+	x.value = record.AppendRemoved(x.value[:0], at)
+	must(x.batch.Set(x.nameKey(record.SpaceRemoved, id), x.value, nil))
 	// Other goroutines read the map that was published.
 	removed := maps.Clone(x.m.removed)
 	removed[strings.Clone(id)] = at
@@ -63,7 +64,7 @@ func (x *tx) admitNode(op *jobpb.AdmitNode, r *jobpb.Result) error {
 }
 
 func (x *tx) unrecordRemoval(nodeID string) {
-	must(x.batch.Delete(x.nameKey(spaceRemoved, nodeID), nil))
+	must(x.batch.Delete(x.nameKey(record.SpaceRemoved, nodeID), nil))
 	removed := maps.Clone(x.m.removed)
 	delete(removed, nodeID)
 	x.m.removed, x.cluster = removed, true

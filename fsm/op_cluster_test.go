@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
 // checkRemoved compares the removed nodes in memory, and those that are public, with the
 // store.
 func checkRemoved(m *Machine) error {
-	stored, err := readRemoved(m.store.db)
+	stored, err := record.ReadRemoved(m.store.db)
 	if err != nil {
 		return err
 	}

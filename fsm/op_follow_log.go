@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -19,7 +20,7 @@ import (
 
 // followLog checks a FollowLog. Machine.follow applies it, after the entry that has it.
 func (x *tx) followLog(op *jobpb.FollowLog, r *jobpb.Result) error {
-	s := x.m.meta.standby
+	s := x.m.meta.Standby
 	switch {
 	case !x.m.follows():
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "this cluster is not a standby")
@@ -56,9 +57,9 @@ func (m *Machine) follow(before Entry, e Entry, changes *Changes, changed map[st
 	defer func() { x.replies, x.followed = replies, false }()
 
 	meta := &m.meta
-	meta.state.index, meta.state.term = before.Index, before.Term
+	meta.State.Index, meta.State.Term = before.Index, before.Term
 	for _, f := range op.Entries {
-		if f.Index <= meta.standby.Index {
+		if f.Index <= meta.Standby.Index {
 			continue
 		}
 		if err := m.followEntry(Entry{Index: f.Index, Term: f.Term, Data: f.Data}, changes, changed); err != nil {
@@ -74,7 +75,7 @@ func (m *Machine) follow(before Entry, e Entry, changes *Changes, changed map[st
 	x.setStandby(func(s *jobpb.StandbyState) {
 		s.SeenIndex, s.SeenMs, s.CaughtUpMs = max(s.SeenIndex, op.SeenIndex, s.Index), max(s.SeenMs, op.SeenMs), max(s.CaughtUpMs, op.CaughtUpMs)
 	})
-	meta.state.index, meta.state.term = e.Index, e.Term
+	meta.State.Index, meta.State.Term = e.Index, e.Term
 	return nil
 }
 
@@ -99,26 +100,26 @@ func (m *Machine) followEntry(e Entry, changes *Changes, changed map[string]int)
 // was published.
 func (x *tx) setStandby(change func(*jobpb.StandbyState)) {
 	if !x.standbyChanged {
-		x.m.meta.standby, x.standbyChanged = proto.CloneOf(x.m.meta.standby), true
+		x.m.meta.Standby, x.standbyChanged = proto.CloneOf(x.m.meta.Standby), true
 	}
-	change(x.m.meta.standby)
+	change(x.m.meta.Standby)
 }
 
 func (x *tx) writeStandby() error {
 	if !x.standbyChanged {
 		return nil
 	}
-	b, err := appendStandby(nil, x.m.meta.standby)
+	b, err := record.AppendStandby(nil, x.m.meta.Standby)
 	if err != nil {
 		return err
 	}
-	must(x.batch.Set(keyStandby, b, nil))
+	must(x.batch.Set(record.KeyStandby, b, nil))
 	return nil
 }
 
 // follows reports whether the state changes only by what the primary did.
 func (m *Machine) follows() bool {
-	return m.meta.standby.GetMode() == jobpb.StandbyMode_STANDBY_FOLLOWING
+	return m.meta.Standby.GetMode() == jobpb.StandbyMode_STANDBY_FOLLOWING
 }
 
 // Standby returns what the state remembers of its primary; nil: it never was a standby. The

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -30,52 +31,52 @@ func (x *tx) importJob(op *jobpb.ImportJob, r *jobpb.Result) error {
 	if t == nil {
 		return nil
 	}
-	options, err := encodeOptions(add.Options)
+	options, err := record.EncodeOptions(add.Options)
 	if err != nil {
 		return err
 	}
 	rec, list := x.importedRecord(op, t)
-	rec.spec.options, rec.status.expiresMS = options, add.Options.GetExpiresMs()
-	t.added++
+	rec.Spec.Options, rec.Status.ExpiresMS = options, add.Options.GetExpiresMs()
+	t.Added++
 	x.create(t, rec, list)
 	// Most jobs wait for their first attempt: they need no status record.
-	if first := newStatus(&rec.spec); rec.status != first {
+	if first := record.NewStatus(&rec.Spec); rec.Status != first {
 		x.save(rec)
 	}
-	x.indexNew(t, rec.seq, add.Options.GetHeaders())
+	x.indexNew(t, rec.Seq, add.Options.GetHeaders())
 	x.replyNew(rec, list, r)
 	return nil
 }
 
 // importedRecord makes the record of an imported job and returns the list that it belongs in.
-func (x *tx) importedRecord(op *jobpb.ImportJob, t *topic) (*record, listKind) {
+func (x *tx) importedRecord(op *jobpb.ImportJob, t *topic) (*record.Job, record.List) {
 	now := x.clock()
 	rec, _ := x.newRecord(op.Add, t)
-	rec.spec.createdMS = min(op.CreatedMs, now)
-	rec.spec.dueMS = op.Add.DueMs
-	list := listDelayed
+	rec.Spec.CreatedMS = min(op.CreatedMs, now)
+	rec.Spec.DueMS = op.Add.DueMs
+	list := record.ListDelayed
 	switch {
 	case op.Dead:
-		list, rec.spec.dueMS = listDead, min(op.Add.DueMs, now) // only delayed jobs are due after the clock
+		list, rec.Spec.DueMS = record.ListDead, min(op.Add.DueMs, now) // only delayed jobs are due after the clock
 	case op.Add.DueMs <= now:
-		list = listReady
+		list = record.ListReady
 	}
-	s := newStatus(&rec.spec)
-	s.lastDelayMS = op.DelayMs
-	s.attempts, s.reserves, s.timeouts = op.Attempts, op.Reserves, op.Timeouts
-	s.releases, s.buries, s.kicks = op.Releases, op.Buries, op.Kicks
-	s.reason, s.lastError = strings.Clone(op.Reason), strings.Clone(op.LastError) // they outlive the entry
+	s := record.NewStatus(&rec.Spec)
+	s.LastDelayMS = op.DelayMs
+	s.Attempts, s.Reserves, s.Timeouts = op.Attempts, op.Reserves, op.Timeouts
+	s.Releases, s.Buries, s.Kicks = op.Releases, op.Buries, op.Kicks
+	s.Reason, s.LastError = strings.Clone(op.Reason), strings.Clone(op.LastError) // they outlive the entry
 	if op.Dead {
-		s.setDead(t.rank, min(op.DiedMs, now))
-		t.rank++ // but not t.died: it did not die here
+		s.SetDead(t.Rank, min(op.DiedMs, now))
+		t.Rank++ // but not t.died: it did not die here
 	}
-	rec.status = s
+	rec.Status = s
 	return rec, list
 }
 
 // importExisting replies to an import of a job whose id is taken. It succeeds if that is the
 // same job, whatever has happened to it since: one of the same topic, with the same body.
-func (x *tx) importExisting(add *jobpb.Add, old *record, r *jobpb.Result) error {
+func (x *tx) importExisting(add *jobpb.Add, old *record.Job, r *jobpb.Result) error {
 	if !x.replies {
 		return nil
 	}
@@ -83,18 +84,18 @@ func (x *tx) importExisting(add *jobpb.Add, old *record, r *jobpb.Result) error 
 	if err != nil || !x.mayFindID(add, t, r) {
 		return err
 	}
-	if _, err := x.job(old.seq, true); err != nil { // for the body
+	if _, err := x.job(old.Seq, true); err != nil { // for the body
 		return err
 	}
 	field := ""
 	switch {
 	case t.name != add.Topic:
 		field = "topic"
-	case add.BodyKind != old.spec.bodyKind || !bytes.Equal(add.Body, old.body):
+	case add.BodyKind != old.Spec.BodyKind || !bytes.Equal(add.Body, old.Body):
 		field = "body"
 	}
 	if field != "" {
-		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s%s", add.Id, field, old.endedNote())
+		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s%s", add.Id, field, old.EndedNote())
 	}
 	list, err := x.listOf(t, old)
 	if err != nil {

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -13,7 +14,7 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 	if ok, err := x.meets(op.Condition, t, rec, from, r); !ok || err != nil {
 		return err
 	}
-	if from != listDead && from != listDelayed {
+	if from != record.ListDead && from != record.ListDelayed {
 		return x.refuse(r, jobpb.Code_NOT_KICKABLE, "job %.40q is neither dead nor delayed", x.name(rec))
 	}
 	target := t
@@ -28,36 +29,36 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 			return nil
 		}
 	}
-	if from == listDead {
+	if from == record.ListDead {
 		err = x.kickDead(t, target, rec)
 	} else {
 		err = x.kickDelayed(t, target, rec)
 	}
-	r.State, r.DueMs, r.Revision = jobpb.State_STATE_READY, rec.status.dueMS, rec.status.revision
+	r.State, r.DueMs, r.Revision = jobpb.State_STATE_READY, rec.Status.DueMS, rec.Status.Revision
 	return err
 }
 
 // kickDead makes a dead job ready, with its attempt count reset.
-func (x *tx) kickDead(t, target *topic, rec *record) error {
-	return x.moveTo(t, target, rec, listDead, listReady, func(s *jobStatus) {
-		s.revive()
+func (x *tx) kickDead(t, target *topic, rec *record.Job) error {
+	return x.moveTo(t, target, rec, record.ListDead, record.ListReady, func(s *record.Status) {
+		revive(s)
 		x.restartExpiry(target, s)
-		x.recordEvent(target, rec, jobpb.Event_KICKED, listReady, 0, "")
+		x.recordEvent(target, rec, jobpb.Event_KICKED, record.ListReady, 0, "")
 	})
 }
 
-func (s *jobStatus) revive() {
-	s.attempts = 0
-	s.kicks++
-	s.setWaiting()
+func revive(s *record.Status) {
+	s.Attempts = 0
+	s.Kicks++
+	s.SetWaiting()
 }
 
 // kickDelayed makes a delayed job ready.
-func (x *tx) kickDelayed(t, target *topic, rec *record) error {
-	return x.moveTo(t, target, rec, listDelayed, listReady, func(s *jobStatus) {
-		s.dueMS = x.clock()
-		s.kicks++
-		x.recordEvent(target, rec, jobpb.Event_KICKED, listReady, s.attempts, "")
+func (x *tx) kickDelayed(t, target *topic, rec *record.Job) error {
+	return x.moveTo(t, target, rec, record.ListDelayed, record.ListReady, func(s *record.Status) {
+		s.DueMS = x.clock()
+		s.Kicks++
+		x.recordEvent(target, rec, jobpb.Event_KICKED, record.ListReady, s.Attempts, "")
 	})
 }
 
@@ -71,16 +72,16 @@ func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
 	if t == nil {
 		return nil
 	}
-	from, makeReady := listDead, x.kickDead
-	if op.OrDelayed && t.counts[from] == 0 {
-		from, makeReady = listDelayed, x.kickDelayed
+	from, makeReady := record.ListDead, x.kickDead
+	if op.OrDelayed && t.Counts[from] == 0 {
+		from, makeReady = record.ListDelayed, x.kickDelayed
 	}
 	for ; r.Count < op.Max; r.Count++ {
 		p, ok, err := x.head(t, from)
 		if err != nil || !ok {
 			return err
 		}
-		rec, err := x.jobIn(t, from, p.seq, false)
+		rec, err := x.jobIn(t, from, p.Seq, false)
 		if err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 	if err := x.checkStart(op.Sweep); err != nil {
 		return x.refuseInvalid(err, r)
 	}
-	if t == nil || t.counts[listDead] == 0 {
+	if t == nil || t.Counts[record.ListDead] == 0 {
 		return nil
 	}
 	target := t
@@ -111,7 +112,7 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 		}
 	}
 	full := "" // why the next job has no room in the namespace of the target
-	err := x.sweep(t, listDead, op.Max, op.Sweep, r, nil, func(rec *record, startMS int64, k uint64) error {
+	err := x.sweep(t, record.ListDead, op.Max, op.Sweep, r, nil, func(rec *record.Job, startMS int64, k uint64) error {
 		if target != t {
 			if full = x.lacksRoom(rec, t, op.ToTopic); full != "" {
 				return errNoRoom
@@ -132,18 +133,18 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 }
 
 // kickDeadAt is kickDead with a due instant, to which the topic's spread is not added.
-func (x *tx) kickDeadAt(t, target *topic, rec *record, dueMS int64) error {
-	to, now := listReady, x.clock()
+func (x *tx) kickDeadAt(t, target *topic, rec *record.Job, dueMS int64) error {
+	to, now := record.ListReady, x.clock()
 	if dueMS > now {
-		to = listDelayed
+		to = record.ListDelayed
 	}
-	return x.moveTo(t, target, rec, listDead, to, func(s *jobStatus) {
-		s.revive()
-		s.dueMS = max(dueMS, now)
-		if s.expiresMS <= s.dueMS {
-			s.expiresMS = 0
+	return x.moveTo(t, target, rec, record.ListDead, to, func(s *record.Status) {
+		revive(s)
+		s.DueMS = max(dueMS, now)
+		if s.ExpiresMS <= s.DueMS {
+			s.ExpiresMS = 0
 		}
-		s.lastDelayMS = s.dueMS - now
+		s.LastDelayMS = s.DueMS - now
 		x.recordEvent(target, rec, jobpb.Event_KICKED, to, 0, "")
 	})
 }

@@ -30,14 +30,14 @@ type migration struct {
 // migrate does a step of the migration, if one is under way.
 func (x *tx) migrate(op *jobpb.Migrate, r *jobpb.Result) error {
 	meta := &x.m.meta
-	if meta.migrating == nil {
+	if meta.Migrating == nil {
 		return nil
 	}
-	next, err := migrationTo(meta.version).step(x, meta.migrating, op.Max)
+	next, err := migrationTo(meta.Version).step(x, meta.Migrating, op.Max)
 	if err != nil {
 		return err
 	}
-	meta.migrating = bytes.Clone(next)
+	meta.Migrating = bytes.Clone(next)
 	x.writeVersion()
 	return nil
 }

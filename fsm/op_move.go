@@ -3,6 +3,7 @@ package fsm
 import (
 	"slices"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -12,13 +13,13 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 		return x.moveOne(op, r)
 	}
 	t := x.m.topics[op.Topic]
-	wanted := func(list listKind) bool {
-		return len(op.States) == 0 || slices.ContainsFunc(op.States, func(s jobpb.State) bool { return listOfState(s) == list })
+	wanted := func(list record.List) bool {
+		return len(op.States) == 0 || slices.ContainsFunc(op.States, func(s jobpb.State) bool { return record.ListOfState(s) == list })
 	}
 	var left uint64
-	for list := listDelayed; t != nil && list <= listDead; list++ {
+	for list := record.ListDelayed; t != nil && list <= record.ListDead; list++ {
 		if wanted(list) {
-			left += t.counts[list]
+			left += t.Counts[list]
 		}
 	}
 	if left == 0 {
@@ -34,26 +35,26 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	if target == nil {
 		return nil
 	}
-	if left == t.jobs() && target.jobs() == 0 && left < 1<<32 && sameIndex(t.settings, target.settings) {
+	if left == t.Jobs() && target.Jobs() == 0 && left < 1<<32 && record.SameIndex(t.settings, target.settings) {
 		x.swapJobs(t, target)
 		r.Count = uint32(left)
 		return nil
 	}
 	bytes := 0
-	for list := listDelayed; list <= listDead; list++ {
-		for wanted(list) && t.counts[list] > 0 && r.Count < op.Max && bytes < sweepBytes {
+	for list := record.ListDelayed; list <= record.ListDead; list++ {
+		for wanted(list) && t.Counts[list] > 0 && r.Count < op.Max && bytes < sweepBytes {
 			p, _, err := x.head(t, list)
 			if err != nil {
 				return err
 			}
-			rec, err := x.jobIn(t, list, p.seq, false)
+			rec, err := x.jobIn(t, list, p.Seq, false)
 			if err != nil {
 				return err
 			}
 			if err := x.relocate(t, target, rec, list); err != nil {
 				return err
 			}
-			bytes += rec.bodyLen
+			bytes += rec.BodyLen
 			r.Count++
 			left--
 		}
@@ -83,7 +84,7 @@ func (x *tx) moveOne(op *jobpb.MoveJobs, r *jobpb.Result) error {
 			return err
 		}
 	}
-	r.State, r.Revision = rec.state(list), rec.status.revision
+	r.State, r.Revision = rec.State(list), rec.Status.Revision
 	return nil
 }
 
@@ -102,11 +103,11 @@ func (x *tx) targetTopic(name string, r *jobpb.Result) *topic {
 
 // relocate moves a job to the same list of another topic. A dead job goes behind those
 // that died there.
-func (x *tx) relocate(t, target *topic, rec *record, list listKind) error {
-	return x.moveTo(t, target, rec, list, list, func(s *jobStatus) {
-		if list == listDead {
-			s.rank = target.rank
-			target.rank++
+func (x *tx) relocate(t, target *topic, rec *record.Job, list record.List) error {
+	return x.moveTo(t, target, rec, list, list, func(s *record.Status) {
+		if list == record.ListDead {
+			s.Rank = target.Rank
+			target.Rank++
 		}
 	})
 }
@@ -117,22 +118,22 @@ func (x *tx) swapJobs(t, u *topic) {
 	// The heap orders by number.
 	x.m.due.set(t, 0)
 	x.m.due.set(u, 0)
-	jobs, bytes := int64(t.jobs())-int64(u.jobs()), int64(t.bytes)-int64(u.bytes)
+	jobs, bytes := int64(t.Jobs())-int64(u.Jobs()), int64(t.Bytes)-int64(u.Bytes)
 	x.hold(t, -jobs, -bytes)
 	x.hold(u, jobs, bytes)
-	t.number, u.number = u.number, t.number
-	t.counts, u.counts = u.counts, t.counts
-	t.expiryIndexed, u.expiryIndexed = u.expiryIndexed, t.expiryIndexed
-	t.heads, u.heads = u.heads, t.heads
-	t.pushURLs, u.pushURLs = u.pushURLs, t.pushURLs
-	t.rank, u.rank = u.rank, t.rank
-	t.urgent, u.urgent = u.urgent, t.urgent
+	t.Number, u.Number = u.Number, t.Number
+	t.Counts, u.Counts = u.Counts, t.Counts
+	t.ExpiryIndexed, u.ExpiryIndexed = u.ExpiryIndexed, t.ExpiryIndexed
+	t.Heads, u.Heads = u.Heads, t.Heads
+	t.PushURLs, u.PushURLs = u.PushURLs, t.PushURLs
+	t.Rank, u.Rank = u.Rank, t.Rank
+	t.Urgent, u.Urgent = u.Urgent, t.Urgent
 	t.windows, u.windows = u.windows, t.windows
 	for _, one := range [...]*topic{t, u} {
-		x.m.byNumber[one.number] = one
-		x.key = appendNumberKey(x.key[:0], one.number)
+		x.m.byNumber[one.Number] = one
+		x.key = record.AppendNumberKey(x.key[:0], one.Number)
 		must(x.batch.Set(x.key, []byte(one.name), nil))
-		if one.jobs() == 0 {
+		if one.Jobs() == 0 {
 			x.emptied(one)
 		}
 		x.touch(one)

@@ -1,12 +1,14 @@
 package fsm
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -29,12 +31,12 @@ func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
 	old := x.namespaceNamed(op.Namespace.Name)
 	made := proto.CloneOf(op.Namespace)
 	if old != nil {
-		made.Revision = old.def.Revision
+		made.Revision = old.Def.Revision
 	}
 	switch {
-	case old != nil && proto.Equal(made, old.def):
+	case old != nil && proto.Equal(made, old.Def):
 		r.Existing = true
-		return x.namespaceResult(old.def.Revision, r)
+		return x.namespaceResult(old.Def.Revision, r)
 	case old != nil && op.IfRevision != nil && *op.IfRevision == 0:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q exists already, with revision %d", made.Name, made.Revision)
 	case op.IfRevision != nil && *op.IfRevision != made.Revision:
@@ -43,19 +45,19 @@ func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there are %d namespaces already, which is the limit", len(x.m.namespaces))
 	}
 	for _, n := range x.m.namespaces {
-		if n != old && (strings.HasPrefix(made.TopicPrefix, n.def.TopicPrefix) || strings.HasPrefix(n.def.TopicPrefix, made.TopicPrefix)) {
-			return x.refuseInvalid(job.Invalid("topic_prefix", "is %.40q; namespace %q has %.40q, and a topic is in one namespace at most", made.TopicPrefix, n.def.Name, n.def.TopicPrefix), r)
+		if n != old && (strings.HasPrefix(made.TopicPrefix, n.Def.TopicPrefix) || strings.HasPrefix(n.Def.TopicPrefix, made.TopicPrefix)) {
+			return x.refuseInvalid(job.Invalid("topic_prefix", "is %.40q; namespace %q has %.40q, and a topic is in one namespace at most", made.TopicPrefix, n.Def.Name, n.Def.TopicPrefix), r)
 		}
 	}
-	made.Revision = x.m.meta.state.nextSeq
-	x.m.meta.state.nextSeq++
-	record, err := encodeNamespace(made)
+	made.Revision = x.m.meta.State.NextSeq
+	x.m.meta.State.NextSeq++
+	encoded, err := record.EncodeNamespace(made)
 	if err != nil {
 		return err
 	}
-	x.key = appendNamespaceKey(x.key[:0], namespaceDef, made.Name)
-	must(x.batch.Set(x.key, record, nil))
-	kept, err := decodeNamespace(made.Name, record) // made aliases the entry
+	x.key = record.AppendNamespaceKey(x.key[:0], record.NamespaceDef, made.Name)
+	must(x.batch.Set(x.key, encoded, nil))
+	kept, err := record.DecodeNamespace(made.Name, encoded) // made aliases the entry
 	if err != nil {
 		return err
 	}
@@ -66,26 +68,26 @@ func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
 // useNamespace puts a definition into force: that of old, or of a new namespace if it is nil.
 func (x *tx) useNamespace(old *namespace, def *jobpb.Namespace) {
 	n := old
-	moves := old == nil || old.def.TopicPrefix != def.TopicPrefix
+	moves := old == nil || old.Def.TopicPrefix != def.TopicPrefix
 	if old == nil {
 		n = new(namespace)
 		x.m.namespaces = append(x.m.namespaces, n)
 	}
-	n.def = def
-	sortNamespaces(x.m.namespaces)
+	n.Def = def
+	slices.SortFunc(x.m.namespaces, func(a, b *namespace) int { return cmp.Compare(a.Def.TopicPrefix, b.Def.TopicPrefix) })
 	x.touchNamespace(n)
 	x.namespacesChanged = true
 	if !moves {
 		return
 	}
-	n.usage, n.settings = usage{}, x.m.settingsUnder(def.TopicPrefix)
+	n.Usage, n.settings = record.Usage{}, x.m.settingsUnder(def.TopicPrefix)
 	for _, t := range x.m.topics { // sums, whatever the order
 		switch {
 		case strings.HasPrefix(t.name, def.TopicPrefix):
 			t.namespace = n
-			n.jobs += t.jobs()
-			n.bytes += t.bytes
-			n.topics++
+			n.Jobs += t.Jobs()
+			n.Bytes += t.Bytes
+			n.Topics++
 		case t.namespace == n:
 			t.namespace = nil
 		}
@@ -98,28 +100,28 @@ func (x *tx) deleteNamespace(op *jobpb.DeleteNamespace, r *jobpb.Result) error {
 	switch {
 	case n == nil:
 		return x.refuse(r, jobpb.Code_NOT_FOUND, "namespace %.40q does not exist", op.Name)
-	case op.IfRevision != nil && *op.IfRevision != n.def.Revision:
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q has revision %d, not %d", n.def.Name, n.def.Revision, *op.IfRevision)
+	case op.IfRevision != nil && *op.IfRevision != n.Def.Revision:
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q has revision %d, not %d", n.Def.Name, n.Def.Revision, *op.IfRevision)
 	}
 	for _, t := range x.m.topics {
 		if t.namespace == n {
 			t.namespace = nil
 		}
 	}
-	for _, kind := range [...]byte{namespaceDef, namespaceUse} {
-		x.key = appendNamespaceKey(x.key[:0], kind, n.def.Name)
+	for _, kind := range [...]byte{record.NamespaceDef, record.NamespaceUse} {
+		x.key = record.AppendNamespaceKey(x.key[:0], kind, n.Def.Name)
 		must(x.batch.Delete(x.key, nil))
 	}
 	at := slices.Index(x.m.namespaces, n)
 	x.m.namespaces = slices.Delete(x.m.namespaces, at, at+1)
 	n.gone, x.namespacesChanged = true, true
-	return x.namespaceResult(n.def.Revision, r)
+	return x.namespaceResult(n.Def.Revision, r)
 }
 
 // namespaceNamed returns a namespace by its name; nil: there is none.
 func (x *tx) namespaceNamed(name string) *namespace {
 	for _, n := range x.m.namespaces {
-		if n.def.Name == name {
+		if n.Def.Name == name {
 			return n
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -28,25 +29,24 @@ func billing(q *jobpb.Quotas) *jobpb.Op {
 // checkNamespaceMemory compares the namespaces in memory with those in the store, and those of
 // the topics with their names.
 func checkNamespaceMemory(m *Machine) error {
-	stored, err := readNamespaces(m.store.db)
+	stored, err := record.ReadNamespaces(m.store.db)
 	if err != nil {
 		return err
 	}
-	sortNamespaces(stored)
 	if len(stored) != len(m.namespaces) || len(stored) != len(m.Namespaces().All()) {
 		return fmt.Errorf("%d namespaces, %d in memory, %d for others", len(stored), len(m.namespaces), len(m.Namespaces().All()))
 	}
 	for i, n := range m.namespaces {
-		if !reflect.DeepEqual(stored[i].def.String(), n.def.String()) || stored[i].usage != n.usage || n.touched || n.gone {
+		if !reflect.DeepEqual(stored[i].Def.String(), n.Def.String()) || stored[i].Usage != n.Usage || n.touched || n.gone {
 			return fmt.Errorf("namespace %+v is in memory as %+v", stored[i], n)
 		}
-		if m.Namespaces().All()[i] != n.def {
-			return fmt.Errorf("others see namespace %v as %v", n.def, m.Namespaces().All()[i])
+		if m.Namespaces().All()[i] != n.Def {
+			return fmt.Errorf("others see namespace %v as %v", n.Def, m.Namespaces().All()[i])
 		}
 	}
 	for _, n := range m.namespaces {
-		if want := m.settingsUnder(n.def.TopicPrefix); n.settings != want {
-			return fmt.Errorf("namespace %q has settings of %d topics, counted are %d", n.def.Name, want, n.settings)
+		if want := m.settingsUnder(n.Def.TopicPrefix); n.settings != want {
+			return fmt.Errorf("namespace %q has settings of %d topics, counted are %d", n.Def.Name, want, n.settings)
 		}
 	}
 	for _, t := range m.topics {
@@ -61,14 +61,14 @@ func checkNamespaceMemory(m *Machine) error {
 }
 
 // held returns what a namespace holds, by a view.
-func (r *rig) held(name string) usage {
+func (r *rig) held(name string) record.Usage {
 	r.t.Helper()
 	v := r.m.View()
 	defer v.Close()
 	n, err := v.Namespace(name)
 	require.NoError(r.t, err)
 	require.NotNil(r.t, n)
-	return usage{n.Jobs, n.Bytes, n.Topics}
+	return record.Usage{Jobs: n.Jobs, Bytes: n.Bytes, Topics: n.Topics}
 }
 
 func TestANamespaceCountsWhatIsThere(t *testing.T) {
@@ -76,13 +76,13 @@ func TestANamespaceCountsWhatIsThere(t *testing.T) {
 	r.do(opAdd(&jobpb.Add{Topic: "billing.a", Body: []byte("12345")}), opAdd(&jobpb.Add{Topic: "billing.b", DelayMs: 5}),
 		opAdd(&jobpb.Add{Topic: "billing", Body: []byte("1")}), opAdd(&jobpb.Add{Topic: "billinh", Body: []byte("1")}))
 	require.NotZero(t, r.one(billing(nil)).GetDetails().GetNamespaceRevision())
-	require.Equal(t, usage{jobs: 2, bytes: 5, topics: 2}, r.held("billing"))
+	require.Equal(t, record.Usage{Jobs: 2, Bytes: 5, Topics: 2}, r.held("billing"))
 	r.do(opAdd(&jobpb.Add{Topic: "billing.a", Body: []byte("123")}), opDelete(bySeq(1)))
-	require.Equal(t, usage{jobs: 2, bytes: 3, topics: 2}, r.held("billing"))
+	require.Equal(t, record.Usage{Jobs: 2, Bytes: 3, Topics: 2}, r.held("billing"))
 	r.reopen()
-	require.Equal(t, usage{jobs: 2, bytes: 3, topics: 2}, r.held("billing"), "after a restart")
+	require.Equal(t, record.Usage{Jobs: 2, Bytes: 3, Topics: 2}, r.held("billing"), "after a restart")
 	r.one(opPutNamespace(&jobpb.Namespace{Name: "billing", TopicPrefix: "billinh"}))
-	require.Equal(t, usage{jobs: 1, bytes: 1, topics: 1}, r.held("billing"), "with another prefix")
+	require.Equal(t, record.Usage{Jobs: 1, Bytes: 1, Topics: 1}, r.held("billing"), "with another prefix")
 }
 
 func TestPuttingANamespaceTwiceChangesNothing(t *testing.T) {
@@ -155,7 +155,7 @@ func TestASnapshotHasTheNamespaces(t *testing.T) {
 	r.do(billing(&jobpb.Quotas{Jobs: new(uint64(1))}), opAdd(&jobpb.Add{Topic: "billing.a", Body: []byte("12")}))
 	other := newRig(t, Options{})
 	install(t, r, other)
-	require.Equal(t, usage{1, 2, 1}, other.held("billing"))
+	require.Equal(t, record.Usage{Jobs: 1, Bytes: 2, Topics: 1}, other.held("billing"))
 	require.Equal(t, r.digest(), other.digest())
 	other.index = r.index
 	require.Equal(t, jobpb.Code_OVER_QUOTA, other.one(opAdd(&jobpb.Add{Topic: "billing.b"})).Code)

@@ -25,18 +25,18 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 		t = x.newTopic(op.Topic)
 		x.emptied(t)
 	}
-	t.pauses++
+	t.Pauses++
 	t.resume()
 	switch pause := max(op.PauseMs, op.UntilMs-x.clock()); {
 	case op.Endless:
-		t.pausedUntil, t.pauseMS = job.NeverMS, job.NeverMS
+		t.PausedUntil, t.PauseMS = job.NeverMS, job.NeverMS
 	case pause > 0:
-		t.pausedUntil, t.pauseMS = max(x.after(op.PauseMs), op.UntilMs), pause
+		t.PausedUntil, t.PauseMS = max(x.after(op.PauseMs), op.UntilMs), pause
 	}
-	r.DueMs = t.pausedUntil
+	r.DueMs = t.PausedUntil
 	x.touch(t)
 	return nil
 }
 
 // resume ends the pause, if any.
-func (t *topic) resume() { t.pausedUntil, t.pauseMS = 0, 0 }
+func (t *topic) resume() { t.PausedUntil, t.PauseMS = 0, 0 }

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -23,7 +24,7 @@ func (x *tx) endStandby() {
 	meta := &x.m.meta
 	x.dropPending()
 	x.dropUpload() // the primary would have removed it
-	meta.state.nextSeq = afterGap(meta.state.nextSeq)
+	meta.State.NextSeq = afterGap(meta.State.NextSeq)
 	x.setStandby(func(s *jobpb.StandbyState) {
 		s.Mode, s.PromotedMs = jobpb.StandbyMode_STANDBY_PROMOTED, max(x.nowMS, x.clock(), 1)
 		s.Promotions++
@@ -39,18 +40,18 @@ const generationStep = 1 << 24
 // a backup last replaced the state. Those that the old primary gave since the standby's last entry,
 // and those of the state that was replaced, are below it. So their tokens never name a reservation
 // of this state.
-func (m *meta) generationFloor() uint32 {
-	return m.standby.GetPromotions()*generationStep + m.replaced.count*generationsOfOne
+func generationFloor(m *record.Meta) uint32 {
+	return m.Standby.GetPromotions()*generationStep + m.Replaced.Count*generationsOfOne
 }
 
 // maxFloor leaves generations for the reservations that are still to come.
 const maxFloor = 1<<32 - 1<<28
 
 // checkedFloor returns generationFloor, or an error if generations would begin again.
-func (m *meta) checkedFloor() (uint32, error) {
-	floor := uint64(m.standby.GetPromotions())*generationStep + uint64(m.replaced.count)*generationsOfOne
+func checkedFloor(m *record.Meta) (uint32, error) {
+	floor := uint64(m.Standby.GetPromotions())*generationStep + uint64(m.Replaced.Count)*generationsOfOne
 	if floor > maxFloor {
-		return 0, fmt.Errorf("the state was replaced %d times, and a standby of it promoted %d times: with one more, tokens of old reservations could be valid again. Export the jobs, and import them into a new cluster", m.replaced.count-1, m.standby.GetPromotions())
+		return 0, fmt.Errorf("the state was replaced %d times, and a standby of it promoted %d times: with one more, tokens of old reservations could be valid again. Export the jobs, and import them into a new cluster", m.Replaced.Count-1, m.Standby.GetPromotions())
 	}
 	return uint32(floor), nil
 }

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -14,12 +15,12 @@ func (x *tx) purge(op *jobpb.Purge, r *jobpb.Result) error {
 	if t == nil {
 		return nil
 	}
-	list := listOfState(op.State)
-	err := x.sweep(t, list, op.Max, op.Sweep, r, nil, func(rec *record, _ int64, _ uint64) error {
-		t.deleted++
+	list := record.ListOfState(op.State)
+	err := x.sweep(t, list, op.Max, op.Sweep, r, nil, func(rec *record.Job, _ int64, _ uint64) error {
+		t.Deleted++
 		return x.endJob(t, rec, list, jobpb.Event_DELETED, "")
 	})
-	if err == nil && op.DropEmpty && t.jobs() == 0 {
+	if err == nil && op.DropEmpty && t.Jobs() == 0 {
 		x.dropTopic(t)
 	}
 	return err

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -13,45 +14,45 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 		return err
 	}
 	to, err := x.giveBack(t, rec, op)
-	r.State, r.DueMs, r.Revision = rec.state(to), rec.status.dueMS, rec.status.revision
+	r.State, r.DueMs, r.Revision = rec.State(to), rec.Status.DueMS, rec.Status.Revision
 	return err
 }
 
 // giveBack ends the reservation of a job, as op says, and returns the list that it is in
 // then.
-func (x *tx) giveBack(t *topic, rec *record, op *jobpb.Release) (to listKind, err error) {
+func (x *tx) giveBack(t *topic, rec *record.Job, op *jobpb.Release) (to record.List, err error) {
 	if op.Undelivered {
 		t.refundToken(x.clock(), op.ReservedMs)
 	}
-	to = listReady
+	to = record.ListReady
 	delay := op.DelayMs
 	switch {
-	case !op.Undelivered && rec.exhausted():
-		to = listDead
+	case !op.Undelivered && rec.Exhausted():
+		to = record.ListDead
 	case op.DelayMs > 0 && !op.Returned:
-		to = listDelayed
+		to = record.ListDelayed
 	case op.Backoff && !op.Returned && !op.Undelivered:
 		if delay, err = x.backoff(t, rec, op.Entropy, x.limits().ReleaseBackoff); err != nil {
 			return to, err
 		}
 		if delay > 0 {
-			to = listDelayed
+			to = record.ListDelayed
 		}
 	}
-	attempt := rec.status.attempts
-	err = x.move(t, rec, listReserved, to, func(s *jobStatus) {
-		s.release(op, delay)
+	attempt := rec.Status.Attempts
+	err = x.move(t, rec, record.ListReserved, to, func(s *record.Status) {
+		release(s, op, delay)
 		switch to {
-		case listDead:
+		case record.ListDead:
 			if op.Returned || op.Reason == "" {
-				s.reason = fmt.Sprintf("%s on attempt %d of %d", releaseWords(op), rec.status.attempts, rec.status.maxAttempts)
+				s.Reason = fmt.Sprintf("%s on attempt %d of %d", releaseWords(op), rec.Status.Attempts, rec.Status.MaxAttempts)
 			}
 			x.setDead(t, s)
-		case listDelayed:
-			s.dueMS = x.after(delay)
-			s.setWaiting()
+		case record.ListDelayed:
+			s.DueMS = x.after(delay)
+			s.SetWaiting()
 		default:
-			s.setWaiting()
+			s.SetWaiting()
 		}
 		x.recordEvent(t, rec, jobpb.Event_RELEASED, to, attempt, releaseReason(op))
 	})
@@ -69,23 +70,23 @@ func releaseReason(op *jobpb.Release) string {
 	return op.Reason
 }
 
-// release changes what does not depend on where the job goes. delayMS is the requested
+// release changes what does not depend on where the job goes. DelayMS is the requested
 // delay.
-func (s *jobStatus) release(op *jobpb.Release, delayMS int64) {
+func release(s *record.Status, op *jobpb.Release, delayMS int64) {
 	if op.Undelivered {
 		// As if it had not been handed out, except that the token stays used.
-		s.attempts--
-		s.reserves--
+		s.Attempts--
+		s.Reserves--
 	}
 	if op.Returned {
 		return
 	}
 	if !op.Undelivered {
-		s.releases++
+		s.Releases++
 	}
-	s.setPriority(op.SetPriority, op.Priority)
-	s.setReason(op.Reason)
-	s.lastDelayMS = delayMS
+	s.SetPriority(op.SetPriority, op.Priority)
+	s.SetReason(op.Reason)
+	s.LastDelayMS = delayMS
 }
 
 func releaseWords(op *jobpb.Release) string {

@@ -1,13 +1,12 @@
 package fsm
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -22,55 +21,24 @@ import (
 // step, with the index of the entry. Until then its store has an earlier index, so after a crash
 // the entry is applied again.
 
-// upload is an archive of which parts are stored. Its zero value: there is none.
-type upload struct {
-	id, size uint64
-	sum      uint32 // CRC-32C of the parts
-}
-
-const uploadLen = 1 + 8 + 8 + 4
-
-var uploadTable = crc32.MakeTable(crc32.Castagnoli)
-
-func (u *upload) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(append(b, formatVersion), u.id)
-	b = binary.BigEndian.AppendUint64(b, u.size)
-	return binary.BigEndian.AppendUint32(b, u.sum)
-}
-
-func decodeUpload(b []byte) (upload, error) {
-	if err := checkVersion("record of an archive", b, formatVersion); err != nil {
-		return upload{}, err
-	}
-	if len(b) != uploadLen {
-		return upload{}, fmt.Errorf("record of an archive of %d bytes: %w", len(b), errShort)
-	}
-	return upload{id: binary.BigEndian.Uint64(b[1:]), size: binary.BigEndian.Uint64(b[9:]), sum: binary.BigEndian.Uint32(b[17:])}, nil
-}
-
-func (u *upload) add(part []byte) {
-	u.size += uint64(len(part))
-	u.sum = crc32.Update(u.sum, uploadTable, part)
-}
-
 func (x *tx) putStateChunk(op *jobpb.PutStateChunk, r *jobpb.Result) error {
-	u := &x.m.meta.upload
+	u := &x.m.meta.Upload
 	if op.Offset == 0 {
 		x.dropUpload()
-		u.id = op.Upload
+		u.ID = op.Upload
 	}
-	if op.Upload != u.id || op.Offset != u.size {
+	if op.Upload != u.ID || op.Offset != u.Size {
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "another state arrives, or this one was dropped")
 	}
-	must(x.batch.Set(x.seqKey(spaceUpload, op.Offset), op.Data, nil))
-	u.add(op.Data)
-	x.value = u.append(x.value[:0])
-	must(x.batch.Set(keyUpload, x.value, nil))
+	must(x.batch.Set(x.seqKey(record.SpaceUpload, op.Offset), op.Data, nil))
+	u.Add(op.Data)
+	x.value = u.Append(x.value[:0])
+	must(x.batch.Set(record.KeyUpload, x.value, nil))
 	return nil
 }
 
 func (x *tx) dropStateChunks(op *jobpb.DropStateChunks, _ *jobpb.Result) error {
-	if op.GetUpload() == x.m.meta.upload.id {
+	if op.GetUpload() == x.m.meta.Upload.ID {
 		x.dropUpload()
 	}
 	return nil
@@ -78,12 +46,12 @@ func (x *tx) dropStateChunks(op *jobpb.DropStateChunks, _ *jobpb.Result) error {
 
 // dropUpload removes the archive of which parts are stored, if there is one.
 func (x *tx) dropUpload() {
-	if x.m.meta.upload.id == 0 {
+	if x.m.meta.Upload.ID == 0 {
 		return
 	}
-	x.m.meta.upload = upload{}
-	must(x.batch.DeleteRange([]byte{spaceUpload}, []byte{spaceUpload + 1}, nil))
-	must(x.batch.Delete(keyUpload, nil))
+	x.m.meta.Upload = record.Upload{}
+	must(x.batch.DeleteRange([]byte{record.SpaceUpload}, []byte{record.SpaceUpload + 1}, nil))
+	must(x.batch.Delete(record.KeyUpload, nil))
 }
 
 // replaceState checks a ReplaceState. Machine.replaceState does it, after the entry that has it.
@@ -94,9 +62,9 @@ func (x *tx) replaceState(op *jobpb.ReplaceState, r *jobpb.Result) error {
 		return errors.New("a backup has replaced the state of the primary")
 	case !x.ops.Alone():
 		return x.refuse(r, jobpb.Code_INVALID, "a state is replaced alone in an entry")
-	case meta.upload != upload{id: op.Upload, size: op.Size, sum: op.Checksum}:
+	case meta.Upload != record.Upload{ID: op.Upload, Size: op.Size, Sum: op.Checksum}:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the state that is to replace this one is not here as a whole")
-	case op.ClusterVersion != meta.version, op.Replacements <= meta.replaced.count:
+	case op.ClusterVersion != meta.Version, op.Replacements <= meta.Replaced.Count:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the cluster's version has changed, or its state was replaced, since the backup was sent")
 	case op.ClockMs > x.clock():
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since the backup was sent")
@@ -112,7 +80,7 @@ func (m *Machine) replaceState(before, e Entry, changes *Changes, changed map[st
 	defer m.replacing.Store(false)
 	op := m.tx.toReplace
 	m.tx.toReplace = nil
-	m.meta.state.index, m.meta.state.term = before.Index, before.Term
+	m.meta.State.Index, m.meta.State.Term = before.Index, before.Term
 	m.tx.dropPending() // its consumers are those of the old state
 	if err := m.commit(changes, changed); err != nil {
 		return err
@@ -150,7 +118,7 @@ func (m *Machine) unpack(from pebble.Reader) (*Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = scan(from, []byte{spaceUpload}, []byte{spaceUpload + 1}, func(_, part []byte) error {
+	err = record.Scan(from, []byte{record.SpaceUpload}, []byte{record.SpaceUpload + 1}, func(_, part []byte) error {
 		_, err := r.Write(part)
 		return err
 	})
@@ -169,7 +137,7 @@ func (m *Machine) unpack(from pebble.Reader) (*Receiver, error) {
 func (m *Machine) CheckUpload() (err error) {
 	v := m.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
-	return v.read(func(from pebble.Reader) error {
+	return v.With(func(from pebble.Reader) error {
 		r, err := m.unpack(from)
 		if err != nil {
 			return err
@@ -178,7 +146,9 @@ func (m *Machine) CheckUpload() (err error) {
 	})
 }
 
-func readAll(db *pebble.DB) error { return scan(db, nil, nil, func(_, _ []byte) error { return nil }) }
+func readAll(db *pebble.DB) error {
+	return record.Scan(db, nil, nil, func(_, _ []byte) error { return nil })
+}
 
 // Replacing reports whether the state is being replaced, which takes as long as it is large. Nothing
 // else is applied meanwhile.
@@ -189,24 +159,4 @@ func (m *Machine) Upload() uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.public.upload
-}
-
-// checkUpload compares the parts of an archive with its record.
-func (c *checker) checkUpload() error {
-	var has, want upload
-	err := readKey(c.r, keyUpload, func(v []byte) (err error) { want, err = decodeUpload(v); return err })
-	if err != nil {
-		return err
-	}
-	err = c.scan(spaceUpload, func(key, part []byte) error {
-		if at, err := seqOfKey(key); err != nil || at != has.size {
-			return errors.Join(err, fmt.Errorf("the archive has %d bytes before the part at %d", has.size, at))
-		}
-		has.add(part)
-		return nil
-	})
-	if has.id = want.id; err == nil && has != want {
-		err = fmt.Errorf("the archive has %d bytes, and its record says %d, or another checksum", has.size, want.size)
-	}
-	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -21,7 +22,7 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 	n, late := uint32(0), 0
 	for n < op.Max && len(heads) > 0 {
 		h := heads[0]
-		rec, err := x.jobIn(h.topic, listReady, h.place.seq, x.replies)
+		rec, err := x.jobIn(h.topic, record.ListReady, h.Place.Seq, x.replies)
 		if err != nil {
 			return err
 		}
@@ -29,17 +30,17 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 			if late++; late > maxExpire {
 				break // a later Reserve continues
 			}
-			if err := errors.Join(x.expire(h.topic, rec, listReady), x.nextHead(&heads)); err != nil {
+			if err := errors.Join(x.expire(h.topic, rec, record.ListReady), x.nextHead(&heads)); err != nil {
 				return err
 			}
 			continue
 		}
-		bodies += int64(rec.bodyLen)
+		bodies += int64(rec.BodyLen)
 		if n > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
 			break
 		}
-		ttr := cmp.Or(op.TtrMs, rec.status.ttrMS)
-		if err := x.handOut(h.topic, rec, listReady, ttr+op.HoldMs, op.Consumer); err != nil {
+		ttr := cmp.Or(op.TtrMs, rec.Status.TtrMS)
+		if err := x.handOut(h.topic, rec, record.ListReady, ttr+op.HoldMs, op.Consumer); err != nil {
 			return err
 		}
 		n++
@@ -61,12 +62,12 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 // the topic has no more or a limit is reached.
 func (x *tx) nextHead(heads *readyHeap) error {
 	t := (*heads)[0].topic
-	p, ok, err := x.head(t, listReady)
+	p, ok, err := x.head(t, record.ListReady)
 	switch {
 	case err != nil:
 		return err
 	case ok && t.allowance(x.clock()) > 0:
-		(*heads)[0].place = p
+		(*heads)[0].Place = p
 		heap.Fix(heads, 0)
 	default:
 		heap.Pop(heads)
@@ -76,16 +77,20 @@ func (x *tx) nextHead(heads *readyHeap) error {
 
 // readyHead is the first ready job of one topic.
 type readyHead struct {
-	place
+	record.Place
 	topic *topic
 }
 
 type readyHeap []readyHead
 
-func (h readyHeap) Len() int           { return len(h) }
-func (h readyHeap) Less(i, j int) bool { return h[i].compare(h[j].place) < 0 }
-func (h readyHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *readyHeap) Push(e any)        { *h = append(*h, e.(readyHead)) }
+func (h readyHeap) Len() int { return len(h) }
+
+func (h readyHeap) Less(i, j int) bool { return h[i].Compare(h[j].Place) < 0 }
+
+func (h readyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *readyHeap) Push(e any) { *h = append(*h, e.(readyHead)) }
+
 func (h *readyHeap) Pop() any {
 	old := *h
 	e := old[len(old)-1]
@@ -100,14 +105,14 @@ func (x *tx) readyHeads(names []string) (readyHeap, error) {
 	heads := make(readyHeap, 0, min(len(names), 8))
 	for _, name := range names {
 		t := x.m.topics[name]
-		if t == nil || t.seen == x.seen || t.paused() {
+		if t == nil || t.seen == x.seen || t.Paused() {
 			continue
 		}
 		t.seen = x.seen
 		if t.allowance(x.clock()) == 0 {
 			continue
 		}
-		p, ok, err := x.head(t, listReady)
+		p, ok, err := x.head(t, record.ListReady)
 		if err != nil {
 			return nil, err
 		}
@@ -126,33 +131,33 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	if rec == nil || err != nil {
 		return err
 	}
-	if from == listReserved {
+	if from == record.ListReserved {
 		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved already", x.name(rec))
 	}
 	if t.allowance(x.clock()) == 0 {
 		return x.refuseHandOut(t, r)
 	}
-	if from.waits() && x.expired(t, rec) {
+	if from.Waits() && x.expired(t, rec) {
 		if err := x.expire(t, rec, from); err != nil {
 			return err
 		}
-		if rec.gone || rec.status.phase.ended() {
+		if rec.Gone || rec.Status.Phase.Ended() {
 			return x.refuse(r, jobpb.Code_NOT_FOUND, "job %.40q has expired", x.name(rec))
 		}
-		from = listDead
+		from = record.ListDead
 	}
 	if x.replies {
-		if _, err := x.job(rec.seq, true); err != nil { // for the body
+		if _, err := x.job(rec.Seq, true); err != nil { // for the body
 			return err
 		}
 	}
-	ttr := cmp.Or(op.TtrMs, rec.status.ttrMS)
+	ttr := cmp.Or(op.TtrMs, rec.Status.TtrMS)
 	if err := x.handOut(t, rec, from, ttr, op.Consumer); err != nil {
 		return err
 	}
 	if x.replies {
-		r.State, r.DueMs, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.status.dueMS, rec.status.reservedUntilMS()
-		r.Revision = rec.status.revision
+		r.State, r.DueMs, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.Status.DueMS, rec.Status.ReservedUntilMS()
+		r.Revision = rec.Status.Revision
 		given, err := x.reserved(t, rec, ttr)
 		if err != nil {
 			return err
@@ -164,45 +169,45 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 
 // handOut reserves a job of the list from, for so many milliseconds. The caller has checked
 // the topic's limits.
-func (x *tx) handOut(t *topic, rec *record, from listKind, lasts int64, consumer string) error {
+func (x *tx) handOut(t *topic, rec *record.Job, from record.List, lasts int64, consumer string) error {
 	t.takeToken(x.clock())
 	t.delivered++
-	return x.move(t, rec, from, listReserved, func(s *jobStatus) {
-		if from == listDead {
-			s.setWaiting()
-			s.attempts = 0
+	return x.move(t, rec, from, record.ListReserved, func(s *record.Status) {
+		if from == record.ListDead {
+			s.SetWaiting()
+			s.Attempts = 0
 			x.restartExpiry(t, s)
 		}
 		// A delayed job becomes due now: once released, it is ready.
-		s.dueMS = min(s.dueMS, x.clock())
-		s.timedOut = false
-		s.attempts++
-		s.reserves++
-		s.generation = max(s.generation, x.m.meta.generationFloor()) + 1
-		if s.generation == 0 {
-			s.generation = 1 // 0 means no token
+		s.DueMS = min(s.DueMS, x.clock())
+		s.TimedOut = false
+		s.Attempts++
+		s.Reserves++
+		s.Generation = max(s.Generation, generationFloor(&x.m.meta)) + 1
+		if s.Generation == 0 {
+			s.Generation = 1 // 0 means no token
 		}
-		s.setReserved(x.after(lasts))
-		s.reservedBy = strings.Clone(consumer) // it outlives the entry
-		x.recordEvent(t, rec, jobpb.Event_RESERVED, listReserved, s.attempts, consumer)
+		s.SetReserved(x.after(lasts))
+		s.ReservedBy = strings.Clone(consumer) // it outlives the entry
+		x.recordEvent(t, rec, jobpb.Event_RESERVED, record.ListReserved, s.Attempts, consumer)
 	})
 }
 
 // reserved describes a job that was just handed out.
-func (x *tx) reserved(t *topic, rec *record, ttr int64) (*jobpb.Reserved, error) {
-	options, err := rec.spec.decodeOptions()
+func (x *tx) reserved(t *topic, rec *record.Job, ttr int64) (*jobpb.Reserved, error) {
+	options, err := rec.Spec.DecodeOptions()
 	if err != nil {
 		return nil, err
 	}
-	body := rec.body
-	if !rec.ownBody {
+	body := rec.Body
+	if !rec.OwnBody {
 		body = bytes.Clone(body)
 	}
 	return &jobpb.Reserved{
-		Id: x.name(rec), Seq: rec.seq, Topic: t.name,
-		Body: body, BodyKind: rec.spec.bodyKind,
-		Generation: rec.status.generation, Attempts: rec.status.attempts,
-		Priority: rec.status.priority, DueMs: rec.status.dueMS,
-		ReservedUntilMs: rec.status.reservedUntilMS(), TtrMs: ttr, Options: options,
+		Id: x.name(rec), Seq: rec.Seq, Topic: t.name,
+		Body: body, BodyKind: rec.Spec.BodyKind,
+		Generation: rec.Status.Generation, Attempts: rec.Status.Attempts,
+		Priority: rec.Status.Priority, DueMs: rec.Status.DueMS,
+		ReservedUntilMs: rec.Status.ReservedUntilMS(), TtrMs: ttr, Options: options,
 	}, nil
 }

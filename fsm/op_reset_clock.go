@@ -2,15 +2,14 @@ package fsm
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -32,68 +31,27 @@ import (
 // Nothing else in the state assumes that the clock only grows: the order of lists does
 // not depend on it, and a window accepts a place before its head.
 
-// clockReset is how the clock was set back. Its zero value: never.
-type clockReset struct {
-	epoch uint64 // how often
-	// While jobs remain to be changed, else 0:
-	ahead int64  // the clock before
-	back  int64  // how far it was set back
-	limit uint64 // jobs from this seq on were added since
-	next  uint64 // jobs before this seq are done
-}
-
-const clockResetLen = 1 + 5*8
-
-func (c *clockReset) numbers() [5]uint64 {
-	return [...]uint64{c.epoch, uint64(c.ahead), uint64(c.back), c.limit, c.next}
-}
-
-func (c *clockReset) append(b []byte) []byte {
-	b = append(b, formatVersion)
-	for _, v := range c.numbers() {
-		b = binary.BigEndian.AppendUint64(b, v)
-	}
-	return b
-}
-
-func decodeClockReset(b []byte) (c clockReset, err error) {
-	if err := checkVersion("clock record", b, formatVersion); err != nil {
-		return clockReset{}, err
-	}
-	if len(b) != clockResetLen {
-		return clockReset{}, fmt.Errorf("clock record has %d bytes, want %d", len(b), clockResetLen)
-	}
-	n := func(i int) uint64 { return binary.BigEndian.Uint64(b[1+8*i:]) }
-	return clockReset{epoch: n(0), ahead: int64(n(1)), back: int64(n(2)), limit: n(3), next: n(4)}, nil
-}
-
-// underWay reports whether jobs remain to be changed.
-func (c *clockReset) underWay() bool { return c.ahead != 0 }
-
-// maxClock returns the largest clock by which the state may have acted.
-func (m *meta) maxClock() int64 { return max(m.state.clockMS, m.reset.ahead) }
-
 // resetClock sets the clock back.
 func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
-	c, was := &x.m.meta.reset, x.clock()
+	c, was := &x.m.meta.Reset, x.clock()
 	switch {
-	case c.underWay():
+	case c.UnderWay():
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back just now, and jobs are still being changed; try again later")
-	case op.Epoch != c.epoch:
+	case op.Epoch != c.Epoch:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since this request was made")
 	case op.ToMs < 1 || op.ToMs >= was:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock is not ahead of %d", op.ToMs)
 	}
-	*c = clockReset{epoch: c.epoch + 1, ahead: was, back: was - op.ToMs, limit: x.m.meta.state.nextSeq, next: 1}
+	*c = record.ClockReset{Epoch: c.Epoch + 1, Ahead: was, Back: was - op.ToMs, Limit: x.m.meta.State.NextSeq, Next: 1}
 	x.saveClockReset()
 	x.clockSet = true
 	x.dropPending()
 
-	topics := slices.SortedFunc(maps.Values(x.m.topics), func(a, b *topic) int { return cmp.Compare(a.number, b.number) })
+	topics := slices.SortedFunc(maps.Values(x.m.topics), func(a, b *topic) int { return cmp.Compare(a.Number, b.Number) })
 	for _, t := range topics {
 		x.touch(t) // fills its bucket by the old clock
 	}
-	x.m.meta.state.clockMS = op.ToMs
+	x.m.meta.State.ClockMS = op.ToMs
 	for _, t := range topics {
 		x.setTopicBack(t)
 	}
@@ -104,26 +62,26 @@ func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
 }
 
 func (x *tx) saveClockReset() {
-	x.value = x.m.meta.reset.append(x.value[:0])
-	must(x.batch.Set(keyClock, x.value, nil))
+	x.value = x.m.meta.Reset.Append(x.value[:0])
+	must(x.batch.Set(record.KeyClock, x.value, nil))
 }
 
 // setTopicBack changes a topic's own instants.
 func (x *tx) setTopicBack(t *topic) {
 	clock := x.clock()
-	t.emptySince = min(t.emptySince, clock)
-	if t.paused() && t.pausedUntil != job.NeverMS {
-		t.pausedUntil = min(t.pausedUntil, clock+t.pauseMS)
+	t.EmptySince = min(t.EmptySince, clock)
+	if t.Paused() && t.PausedUntil != job.NeverMS {
+		t.PausedUntil = min(t.PausedUntil, clock+t.PauseMS)
 	}
-	if t.bucket != nil {
-		t.bucket.at, t.bucket.since = clock, clock
+	if t.Bucket != nil {
+		t.Bucket.At, t.Bucket.Since = clock, clock
 	}
 }
 
 // setTokensBack lets the text that a token had before its last rotation be accepted no longer
 // than was left of its time. When a token ends is an instant that was named: it stays.
 func (x *tx) setTokensBack() error {
-	back, clock := x.m.meta.reset.back, x.clock()
+	back, clock := x.m.meta.Reset.Back, x.clock()
 	var changed []*auth.Token
 	for t := range x.m.auth.All() {
 		set := proto.CloneOf(t.Token)
@@ -134,11 +92,11 @@ func (x *tx) setTokensBack() error {
 		if proto.Equal(set, t.Token) {
 			continue
 		}
-		record, err := encodeToken(set)
+		encoded, err := record.EncodeToken(set)
 		if err != nil {
 			return err
 		}
-		must(x.batch.Set(x.nameKey(spaceToken, set.Id), record, nil))
+		must(x.batch.Set(x.nameKey(record.SpaceToken, set.Id), encoded, nil))
 		changed = append(changed, auth.NewToken(set))
 	}
 	if len(changed) > 0 {
@@ -156,7 +114,7 @@ func (x *tx) setSchedulesBack() error {
 	if names == nil {
 		names = make(map[string]*schedule)
 	}
-	err := scan(x.db, []byte{spaceSchedule, scheduleState}, []byte{spaceSchedule, scheduleState + 1}, func(key, _ []byte) error {
+	err := record.Scan(x.db, []byte{record.SpaceSchedule, record.ScheduleState}, []byte{record.SpaceSchedule, record.ScheduleState + 1}, func(key, _ []byte) error {
 		names[string(key[2:])] = nil
 		return nil
 	})
@@ -183,23 +141,23 @@ func (x *tx) setSchedulesBack() error {
 
 // setJobsBack changes the next jobs, at most most of them.
 func (x *tx) setJobsBack(most uint32) error {
-	c := &x.m.meta.reset
-	if !c.underWay() || x.clockSet {
+	c := &x.m.meta.Reset
+	if !c.UnderWay() || x.clockSet {
 		return nil // in the entry of the reset the store does not have all jobs yet
 	}
-	done, err := x.eachJob(c.next, c.limit, most, func(rec *record) error {
-		c.next = rec.seq + 1
+	done, err := x.eachJob(c.Next, c.Limit, most, func(rec *record.Job) error {
+		c.Next = rec.Seq + 1
 		return x.setJobBack(rec)
 	})
 	if err == nil && done {
-		*c = clockReset{epoch: c.epoch}
+		*c = record.ClockReset{Epoch: c.Epoch}
 	}
 	x.saveClockReset()
 	return err
 }
 
 // setJobBack changes a job's instants.
-func (x *tx) setJobBack(rec *record) error {
+func (x *tx) setJobBack(rec *record.Job) error {
 	t, err := x.topicOf(rec)
 	if err != nil {
 		return err
@@ -208,41 +166,41 @@ func (x *tx) setJobBack(rec *record) error {
 	if err != nil {
 		return err
 	}
-	back := rec.status
+	back := rec.Status
 	x.setStatusBack(rec, &back, list)
 	switch {
-	case back == rec.status:
+	case back == rec.Status:
 		return nil
-	case list == listDead:
-		rec.status = back // its place is by rank
+	case list == record.ListDead:
+		rec.Status = back // its place is by rank
 		x.save(rec)
 		x.touch(t)
 		return nil
 	}
-	return x.move(t, rec, list, list, func(s *jobStatus) { *s = back })
+	return x.move(t, rec, list, list, func(s *record.Status) { *s = back })
 }
 
 // setStatusBack changes the instants of s, a copy of rec's status.
-func (x *tx) setStatusBack(rec *record, s *jobStatus, list listKind) {
+func (x *tx) setStatusBack(rec *record.Job, s *record.Status, list record.List) {
 	clock := x.clock()
 	switch list {
-	case listDelayed:
-		if rec.spec.dueRequest == 0 || s.dueMS != rec.spec.dueMS {
-			s.dueMS = min(s.dueMS, clock+s.lastDelayMS)
+	case record.ListDelayed:
+		if rec.Spec.DueRequest == 0 || s.DueMS != rec.Spec.DueMS {
+			s.DueMS = min(s.DueMS, clock+s.LastDelayMS)
 		}
 		return
-	case listReserved:
+	case record.ListReserved:
 		// A reservation that was made while the clock was ahead keeps its remaining time.
 		// An older one keeps its end, but lasts at most the job's time to run from now.
-		until := s.reservedUntilMS()
-		s.setReserved(max(until-x.m.meta.reset.back, min(until, clock+s.ttrMS)))
-	case listEnded:
-		if early := s.endedMS() - clock; early > 0 {
-			until := s.retainedUntilMS() - early + retentionStepMS - 1
-			s.setEnded(s.phase, clock, until-until%retentionStepMS)
+		until := s.ReservedUntilMS()
+		s.SetReserved(max(until-x.m.meta.Reset.Back, min(until, clock+s.TtrMS)))
+	case record.ListEnded:
+		if early := s.EndedMS() - clock; early > 0 {
+			until := s.RetainedUntilMS() - early + retentionStepMS - 1
+			s.SetEnded(s.Phase, clock, until-until%retentionStepMS)
 		}
-	case listDead:
-		s.setDead(s.rank, min(s.diedMS(), clock))
+	case record.ListDead:
+		s.SetDead(s.Rank, min(s.DiedMS(), clock))
 	}
-	s.dueMS = min(s.dueMS, clock)
+	s.DueMS = min(s.DueMS, clock)
 }

@@ -64,6 +64,6 @@ func TestClockResetKeepsCountsOfRetainedJobs(t *testing.T) {
 	r.one(opReset(rigStart+1, 0))
 	r.now = rigStart + 1
 	r.doAt(1, opAdvance(10))
-	require.EqualValues(t, 1, r.m.topics["t"].pushURLs)
+	require.EqualValues(t, 1, r.m.topics["t"].PushURLs)
 	r.check()
 }

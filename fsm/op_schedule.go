@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -38,8 +39,8 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	}
 	known := s.def != nil
 	if s.put(op, x.clock()) {
-		s.state.Revision = x.m.meta.state.nextSeq
-		x.m.meta.state.nextSeq++
+		s.state.Revision = x.m.meta.State.NextSeq
+		x.m.meta.State.NextSeq++
 		x.touchSchedule(s)
 		known, r.Replaced = false, known
 	}
@@ -60,7 +61,7 @@ func (x *tx) checkScheduled(name string, s *schedule, def *jobpb.Schedule) error
 	if err := x.m.namespaceOf(topic).checkID(name); err != nil {
 		return job.Invalid("name", "is %.40q; the ids of runs begin with it, and %w", name, err)
 	}
-	if err := checkPushURL(topic, x.settingsOf(topic, x.m.topics[topic]), def.Job.Options.GetPushUrl()); err != nil {
+	if err := record.CheckPushURL(topic, x.settingsOf(topic, x.m.topics[topic]), def.Job.Options.GetPushUrl()); err != nil {
 		return job.Under("job", err)
 	}
 	return nil
@@ -227,7 +228,7 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 		if err != nil {
 			return past, nil, err
 		}
-		if last != nil && last.status.phase < phaseDead {
+		if last != nil && last.Status.Phase < record.PhaseDead {
 			past.Outcome, past.Seq = jobpb.RunOutcome_RUN_SKIPPED, st.LastSeq
 			st.Skipped++
 			return past, nil, nil
@@ -283,4 +284,68 @@ func (x *tx) addPastRun(s *schedule, past *jobpb.PastRun) {
 	if n := len(st.Past); n > x.limits().PastRuns {
 		st.Past = append([]*jobpb.PastRun(nil), st.Past[n-x.limits().PastRuns:]...)
 	}
+}
+
+// schedule is one schedule in the running transaction.
+type schedule struct {
+	name   string
+	def    *jobpb.Schedule
+	state  *jobpb.ScheduleState
+	newDef bool // def has changed and must be written
+	gone   bool
+}
+
+// schedule returns a schedule; nil: there is none.
+func (x *tx) schedule(name string) (*schedule, error) {
+	if s, ok := x.schedules[name]; ok {
+		if s.gone {
+			return nil, nil
+		}
+		return s, nil
+	}
+	info, err := record.ReadSchedule(x.db, name)
+	if info == nil || err != nil {
+		return nil, err
+	}
+	return &schedule{name: info.Name, def: info.Schedule, state: info.State}, nil
+}
+
+// touchSchedule marks a schedule as changed.
+func (x *tx) touchSchedule(s *schedule) {
+	if x.schedules == nil {
+		x.schedules = make(map[string]*schedule)
+	}
+	x.schedules[s.name] = s
+}
+
+// writeSchedules adds the changed schedules to the batch. The keys differ, so their order
+// makes no difference.
+func (x *tx) writeSchedules() error {
+	for _, s := range x.schedules {
+		key := record.AppendScheduleKey(nil, record.ScheduleDef, s.name)
+		stateKey := record.AppendScheduleKey(nil, record.ScheduleState, s.name)
+		if s.gone {
+			must(x.batch.Delete(key, nil))
+			must(x.batch.Delete(stateKey, nil))
+			continue
+		}
+		if s.newDef {
+			if err := x.setMessage(key, s.def); err != nil {
+				return err
+			}
+		}
+		if err := x.setMessage(stateKey, s.state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setMessage writes one of the records of a schedule.
+func (x *tx) setMessage(key []byte, m interface{ MarshalVT() ([]byte, error) }) error {
+	b, err := record.EncodeSchedule(m)
+	if err == nil {
+		must(x.batch.Set(key, b, nil))
+	}
+	return err
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -148,22 +150,22 @@ func TestCheckFindsADamagedSchedule(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opPut("s", everySchedule("x")))
 	v := r.m.View()
-	require.NoError(t, v.Check())
+	require.NoError(t, check.Records(v, nil))
 	require.NoError(t, v.Close())
 	db := r.m.store.db
-	key := appendScheduleKey(nil, scheduleDef, "s")
+	key := record.AppendScheduleKey(nil, record.ScheduleDef, "s")
 	value, closer, err := db.Get(key)
 	require.NoError(t, err)
 	value = append([]byte(nil), value...)
 	require.NoError(t, closer.Close())
 	require.NoError(t, db.Delete(key, pebble.NoSync))
 	v = r.m.View()
-	require.ErrorContains(t, v.Check(), `schedule "s" has a state but no definition`)
+	require.ErrorContains(t, check.Records(v, nil), `schedule "s" has a state but no definition`)
 	require.NoError(t, v.Close())
 	require.NoError(t, db.Set(key, value, pebble.NoSync))
-	require.NoError(t, db.Set(appendScheduleKey(nil, scheduleDef, "t"), value, pebble.NoSync))
+	require.NoError(t, db.Set(record.AppendScheduleKey(nil, record.ScheduleDef, "t"), value, pebble.NoSync))
 	v = r.m.View()
-	require.ErrorContains(t, v.Check(), "definition but no state")
+	require.ErrorContains(t, check.Records(v, nil), "definition but no state")
 	require.NoError(t, v.Close())
-	require.NoError(t, db.Delete(appendScheduleKey(nil, scheduleDef, "t"), pebble.NoSync))
+	require.NoError(t, db.Delete(record.AppendScheduleKey(nil, record.ScheduleDef, "t"), pebble.NoSync))
 }

@@ -3,6 +3,7 @@ package fsm
 import (
 	"strings"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -20,7 +21,7 @@ func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 	}
 	if made.SizeVT() == 0 {
 		if old != nil {
-			must(x.batch.Delete(x.nameKey(spaceSettings, op.Topic), nil))
+			must(x.batch.Delete(x.nameKey(record.SpaceSettings, op.Topic), nil))
 			x.useSettings(op.Topic, nil)
 		}
 		return nil
@@ -40,7 +41,7 @@ func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 // changeSettings replaces old by made, which is not empty.
 func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobpb.Result) error {
 	made.Revision = old.GetRevision()
-	same, err := sameSettings(old, made)
+	same, err := record.SameSettings(old, made)
 	if err != nil {
 		return err
 	}
@@ -49,25 +50,25 @@ func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobp
 		return nil
 	}
 	made.Revision++
-	record, err := encodeSettings(made)
+	encoded, err := record.EncodeSettings(made)
 	if err != nil {
 		return err
 	}
-	must(x.batch.Set(x.nameKey(spaceSettings, name), record, nil))
+	must(x.batch.Set(x.nameKey(record.SpaceSettings, name), encoded, nil))
 	// made aliases the entry, which is not kept.
-	kept, err := decodeSettings(record)
+	kept, err := record.DecodeSettings(encoded)
 	x.useSettings(name, kept)
 	r.Details = &jobpb.Details{Settings: kept}
 	return err
 }
 
 // useDefaults sets what an add leaves to the topic's settings.
-func (spec *jobSpec) useDefaults(op *jobpb.Add, s *jobpb.TopicSettings) {
+func useDefaults(spec *record.Spec, op *jobpb.Add, s *jobpb.TopicSettings) {
 	if op.TopicTtr && s.TtrMs != nil {
-		spec.ttrMS = *s.TtrMs
+		spec.TtrMS = *s.TtrMs
 	}
 	if op.TopicAttempts && s.MaxAttempts != nil {
-		spec.maxAttempts = *s.MaxAttempts
+		spec.MaxAttempts = *s.MaxAttempts
 	}
 }
 
@@ -87,7 +88,7 @@ func (t *topic) pending() uint64 {
 	if t == nil {
 		return 0
 	}
-	return t.counts[listDelayed] + t.counts[listReady]
+	return t.Counts[record.ListDelayed] + t.Counts[record.ListReady]
 }
 
 // isFull reports whether a topic with that many pending jobs may have no more.

@@ -3,6 +3,7 @@ package fsm
 import (
 	"errors"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -16,13 +17,13 @@ import (
 // place here yet, but a number of jobs.
 //
 // If act returns errNoRoom it has done nothing, and the next command continues with that job.
-func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *jobpb.Result, also func(*record) bool, act func(rec *record, startMS int64, k uint64) error) error {
+func (x *tx) sweep(t *topic, list record.List, most uint32, op *jobpb.Sweep, r *jobpb.Result, also func(*record.Job) bool, act func(rec *record.Job, startMS int64, k uint64) error) error {
 	at := progressOf(op.From)
 	if at.startMS == 0 {
 		at.startMS = x.clock()
 	}
 	if op.From.GetAfter() == nil {
-		at.limit = t.rank
+		at.limit = t.Rank
 	}
 	// One more than Scan, to know whether there are more.
 	found, err := x.sweptPlaces(t, list, op.Filter, at, int(op.Scan)+1)
@@ -38,12 +39,12 @@ func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *job
 		}
 		before := at.after
 		at.after = p
-		rec, err := x.jobIn(t, list, p.seq, false)
+		rec, err := x.jobIn(t, list, p.Seq, false)
 		if err != nil {
 			return err
 		}
-		bytes += rec.bodyLen
-		ok, err := matches(op.Filter, rec)
+		bytes += rec.BodyLen
+		ok, err := record.Matches(op.Filter, rec)
 		if err != nil {
 			return err
 		}
@@ -74,17 +75,17 @@ const sweepBytes = job.MaxReserveBytes
 
 // progress is how far a sweep has come: a jobpb.Progress.
 type progress struct {
-	after       place
+	after       record.Place
 	limit, done uint64
 	startMS     int64
 }
 
 func progressOf(p *jobpb.Progress) progress {
-	return progress{after: placeOf(p.GetAfter()), limit: p.GetLimit(), done: p.GetDone(), startMS: p.GetStartMs()}
+	return progress{after: record.PlaceOf(p.GetAfter()), limit: p.GetLimit(), done: p.GetDone(), startMS: p.GetStartMs()}
 }
 
 func (p *progress) proto() *jobpb.Progress {
-	return &jobpb.Progress{After: p.after.proto(), Limit: p.limit, Done: p.done, StartMs: p.startMS}
+	return &jobpb.Progress{After: p.after.Proto(), Limit: p.limit, Done: p.done, StartMs: p.startMS}
 }
 
 // checkStart checks that a sweep did not begin ahead of the clock.
@@ -96,51 +97,22 @@ func (x *tx) checkStart(op *jobpb.Sweep) error {
 }
 
 // sweptPlaces is places, without the dead jobs that a filter excludes by their exact reason.
-func (x *tx) sweptPlaces(t *topic, list listKind, f *jobpb.Filter, at progress, most int) ([]place, error) {
-	if list == listDead && f != nil && f.ExactReason != nil {
+func (x *tx) sweptPlaces(t *topic, list record.List, f *jobpb.Filter, at progress, most int) ([]record.Place, error) {
+	if list == record.ListDead && f != nil && f.ExactReason != nil {
 		return x.groupPlaces(t, *f.ExactReason, at, most)
 	}
 	return x.places(t, list, at, most)
 }
 
 // places returns up to most places behind a sweep's, as of the running transaction.
-func (x *tx) places(t *topic, list listKind, at progress, most int) ([]place, error) {
-	w := &t.windows[list]
-	var found []place
-	// full adds a place and reports whether to stop.
-	full := func(p place) bool {
-		if list == listDead && uint64(p.instant) >= at.limit {
-			return true
+func (x *tx) places(t *topic, list record.List, at progress, most int) ([]record.Place, error) {
+	var found []record.Place
+	err := t.windows[list].Walk(at.after.Next(), storedList(x.db, t.listID(list)), func(p record.Place) bool {
+		if list == record.ListDead && uint64(p.Instant) >= at.limit {
+			return false
 		}
 		found = append(found, p)
-		return len(found) == most
-	}
-	from := at.after.next()
-	for _, p := range w.live()[w.search(from):] {
-		if full(p) {
-			return found, nil
-		}
-	}
-	if w.complete {
-		return found, nil
-	}
-	if from.compare(w.bound) < 0 {
-		from = w.bound
-	}
-	stored, err := placesFrom(x.db, t.listID(list), from)
-	if err != nil {
-		return nil, err
-	}
-	defer stored.close()
-	set, removed := w.pending()
-	m := merge{stored: stored, set: set, removed: removed}
-	for {
-		p, ok, err := m.next()
-		if err != nil || !ok {
-			return found, err
-		}
-		if p.compare(from) >= 0 && full(p) {
-			return found, nil
-		}
-	}
+		return len(found) < most
+	})
+	return found, err
 }

@@ -1,6 +1,9 @@
 package fsm
 
-import "tarry/job/jobpb"
+import (
+	"tarry/fsm/internal/record"
+	"tarry/job/jobpb"
+)
 
 // touchJob restarts a reservation's time to run.
 func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
@@ -10,11 +13,11 @@ func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
 	}
 	ttr := op.TtrMs
 	if ttr == 0 {
-		ttr = rec.status.ttrMS
+		ttr = rec.Status.TtrMS
 	}
-	err = x.move(t, rec, listReserved, listReserved, func(s *jobStatus) {
-		s.setReserved(x.after(ttr))
+	err = x.move(t, rec, record.ListReserved, record.ListReserved, func(s *record.Status) {
+		s.SetReserved(x.after(ttr))
 	})
-	r.State, r.ReservedUntilMs, r.Revision = jobpb.State_STATE_RESERVED, rec.status.reservedUntilMS(), rec.status.revision
+	r.State, r.ReservedUntilMs, r.Revision = jobpb.State_STATE_RESERVED, rec.Status.ReservedUntilMS(), rec.Status.Revision
 	return err
 }

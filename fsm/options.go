@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
 	"tarry/job"
 )
@@ -55,7 +56,7 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	o.dueRecent, o.dueGathered = cmp.Or(o.dueRecent, dueRecent), cmp.Or(o.dueGathered, dueGathered)
+	o.dueRecent, o.dueGathered = cmp.Or(o.dueRecent, record.DueRecent), cmp.Or(o.dueGathered, dueGathered)
 	if o.windowCap == 0 {
 		o.windowCap = defaultWindowCap
 	}
@@ -75,8 +76,8 @@ func (o Options) withDefaults() Options {
 func (o Options) store() store.Options {
 	return store.Options{
 		FS: o.FS, CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, OpenTables: o.OpenTables,
-		Logger: o.Logger, OnFatal: o.OnFatal, Merger: dueCountsMerger,
-		Boundaries: tableBoundaries,
+		Logger: o.Logger, OnFatal: o.OnFatal, Merger: record.DueCountsMerger,
+		Boundaries: record.TableBoundaries,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tarry/auth"
+	"tarry/fsm/internal/record"
 	"tarry/internal/testseed"
 	"tarry/job/jobpb"
 )
@@ -63,6 +64,7 @@ type authSimulation struct {
 func (s *authSimulation) topic() string {
 	return []string{"a", "a.x", "a.y", "b", "b.x"}[s.random.IntN(5)]
 }
+
 func (s *authSimulation) token() string { return []string{"", "t1", "t2", "t3"}[s.random.IntN(4)] }
 
 // changeTokens makes, changes or revokes a token, or changes what needs none.
@@ -182,8 +184,8 @@ func (s *authSimulation) find(ref *jobpb.Ref) *jobpb.Job {
 // jobs returns all keys of a machine except those of tokens and of the log's position.
 func (s *authSimulation) jobs(r *rig) string {
 	var text strings.Builder
-	require.NoError(s.t, scan(r.m.store.db, []byte{0}, []byte{255}, func(key, value []byte) error {
-		if key[0] != spaceToken && key[0] != spaceMeta {
+	require.NoError(s.t, record.Scan(r.m.store.db, []byte{0}, []byte{255}, func(key, value []byte) error {
+		if key[0] != record.SpaceToken && key[0] != record.SpaceMeta {
 			fmt.Fprintf(&text, "%x = %x\n", key, value)
 		}
 		return nil

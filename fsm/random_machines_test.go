@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/check"
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -63,7 +65,7 @@ func (s *simulation) applyLog(r *replica, n int) {
 // early reports whether a machine with that many entries has let happen what the model does with the
 // next entry of operations. Its state says so, also after a crash that took some of it back.
 func (s *simulation) early(r *replica, entries int) bool {
-	return entries > 0 && len(r.m.meta.pending) < s.ahead[entries-1]
+	return entries > 0 && len(r.m.meta.Pending) < s.ahead[entries-1]
 }
 
 // compareDigest compares the digest of a machine with that of others when they had as many entries.
@@ -133,8 +135,8 @@ func (s *simulation) move(r *rig) {
 	require.NoError(s.t, r.m.store.db.Checkpoint(path))
 	before := r.digest()
 	require.NoError(s.t, r.m.reopen(path))
-	_, err := v.Digest()
-	require.ErrorIs(s.t, err, ErrViewEnded)
+	_, err := check.Digest(v, nil)
+	require.ErrorIs(s.t, err, view.ErrEnded)
 	require.NoError(s.t, v.Close())
 	require.Equal(s.t, before, r.digest())
 	r.check()
@@ -160,7 +162,7 @@ func (s *simulation) crash(r *replica) {
 		UnsyncedDataPercent: s.trouble.IntN(101),
 		RNG:                 s.trouble,
 	})
-	durable := r.m.public.durable.index
+	durable := r.m.public.durable.Index
 	require.NoError(s.t, r.m.Close())
 	r.fs, r.o.FS = clone, clone
 	r.open()

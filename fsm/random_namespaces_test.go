@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/fsm/internal/record"
 	"tarry/internal/testseed"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -37,7 +38,7 @@ func TestNamespacesHoldWhatIsCounted(t *testing.T) {
 			for name, now := range r.allHeld() {
 				was, known := before[name]
 				if known && res.Code == jobpb.Code_OK && op.GetPutNamespace() == nil {
-					requireWithin(t, r.m.tx.namespaceNamed(name).def, was, now, op)
+					requireWithin(t, r.m.tx.namespaceNamed(name).Def, was, now, op)
 				}
 			}
 			r.check()
@@ -53,27 +54,27 @@ func TestNamespacesHoldWhatIsCounted(t *testing.T) {
 }
 
 // requireWithin fails if what a namespace holds grew beyond a quota.
-func requireWithin(t *testing.T, def *jobpb.Namespace, was, now usage, op *jobpb.Op) {
+func requireWithin(t *testing.T, def *jobpb.Namespace, was, now record.Usage, op *jobpb.Op) {
 	t.Helper()
 	q := def.Quotas
 	for _, one := range []struct {
 		limit    *uint64
 		was, now uint64
-	}{{q.Jobs, was.jobs, now.jobs}, {q.Bytes, was.bytes, now.bytes}, {q.Topics, was.topics, now.topics}} {
+	}{{q.Jobs, was.Jobs, now.Jobs}, {q.Bytes, was.Bytes, now.Bytes}, {q.Topics, was.Topics, now.Topics}} {
 		if one.limit != nil && one.now > one.was {
 			require.LessOrEqual(t, one.now, *one.limit, "%v: %+v, then %+v after %v", def, was, now, op)
 		}
 	}
 }
 
-func (r *rig) allHeld() map[string]usage {
+func (r *rig) allHeld() map[string]record.Usage {
 	v := r.m.View()
 	defer v.Close()
 	list, err := v.Namespaces()
 	require.NoError(r.t, err)
-	all := make(map[string]usage)
+	all := make(map[string]record.Usage)
 	for _, n := range list {
-		all[n.Namespace.Name] = usage{n.Jobs, n.Bytes, n.Topics}
+		all[n.Namespace.Name] = record.Usage{Jobs: n.Jobs, Bytes: n.Bytes, Topics: n.Topics}
 	}
 	return all
 }
@@ -116,7 +117,7 @@ func (g *namespaceOps) lease(r *rig) *jobpb.Ref {
 
 // ref names one of the jobs that there may be.
 func (g *namespaceOps) ref(r *rig) *jobpb.Ref {
-	return bySeq(1 + g.rng.Uint64N(r.m.meta.state.nextSeq))
+	return bySeq(1 + g.rng.Uint64N(r.m.meta.State.NextSeq))
 }
 
 func (g *namespaceOps) next(r *rig) *jobpb.Op {

@@ -1,10 +1,12 @@
 package fsm
 
 import (
-	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 	"strings"
 
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"tarry/fsm/view"
 	"tarry/job/jobpb"
 )
 
@@ -84,7 +86,7 @@ func (s *simulation) manyOp() *jobpb.Op {
 }
 
 // compareListings compares what pages of jobs show together with the model.
-func (s *simulation) compareListings(v *View) {
+func (s *simulation) compareListings(v *view.View) {
 	queries := []*jobpb.JobQuery{{Filter: &jobpb.Filter{IdPrefix: "id-"}}}
 	for range 6 {
 		q := &jobpb.JobQuery{Topic: s.topic(), State: jobpb.State(s.rng.IntN(7)), Filter: s.filter()}

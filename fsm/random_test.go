@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/view"
 	"tarry/internal/testseed"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -458,7 +459,7 @@ func (s *simulation) addOp() *jobpb.Op {
 }
 
 // comparePeeks compares the heads of a topic's lists with the model's.
-func (s *simulation) comparePeeks(v *View, t *jobpb.Topic) {
+func (s *simulation) comparePeeks(v *view.View, t *jobpb.Topic) {
 	orders := map[jobpb.State]func(a, b *modelJob) int{
 		jobpb.State_STATE_READY: func(a, b *modelJob) int {
 			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq))
@@ -532,7 +533,7 @@ func (s *simulation) compare(r *rig) {
 }
 
 // compareByID compares what a list of ids gives with a job.
-func (s *simulation) compareByID(v *View, want *jobpb.Job) {
+func (s *simulation) compareByID(v *view.View, want *jobpb.Job) {
 	got, err := v.JobsByID(&jobpb.JobsByID{Ids: []string{"nobody", want.Id}, Body: true})
 	require.NoError(s.t, err)
 	require.Len(s.t, got, 2)
@@ -542,7 +543,7 @@ func (s *simulation) compareByID(v *View, want *jobpb.Job) {
 }
 
 // compareTotals compares the totals with the sums over the model's topics.
-func (s *simulation) compareTotals(v *View, topics []*jobpb.Topic) {
+func (s *simulation) compareTotals(v *view.View, topics []*jobpb.Topic) {
 	want := &jobpb.Totals{Topics: uint64(len(topics))}
 	for _, t := range topics {
 		want.Delayed += t.Delayed

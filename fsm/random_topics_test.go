@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -15,35 +16,35 @@ type topicFacts struct {
 	number     uint32
 	next       int64 // 0: never
 	rank       uint64
-	counts     [listCount]uint64
-	emptySince int64 // 0 while it has jobs
-	indexed    place // expiryIndexed while jobs are ready
+	counts     [record.ListCount]uint64
+	emptySince int64        // 0 while it has jobs
+	indexed    record.Place // ExpiryIndexed while jobs are ready
 }
 
 // facts returns the facts of the model's topics.
 func (m *model) facts() map[string]topicFacts {
-	counts, ready := map[string][listCount]uint64{}, map[string]bool{}
+	counts, ready := map[string][record.ListCount]uint64{}, map[string]bool{}
 	for _, j := range m.jobs {
 		c := counts[j.Topic]
-		list := listOfState(j.State)
+		list := record.ListOfState(j.State)
 		c[list]++
-		ready[j.Topic] = ready[j.Topic] || list == listReady
-		if list == listReady && m.covers(j) {
-			c[listExpiring]++
+		ready[j.Topic] = ready[j.Topic] || list == record.ListReady
+		if list == record.ListReady && m.covers(j) {
+			c[record.ListExpiring]++
 		}
-		if list.waits() && j.expiresOwn != 0 {
-			c[listDeadline]++
+		if list.Waits() && j.expiresOwn != 0 {
+			c[record.ListDeadline]++
 		}
 		counts[j.Topic] = c
 	}
 	all := map[string]topicFacts{}
 	for name, t := range m.topics {
 		f := topicFacts{number: t.number, next: m.nextInstant(t), rank: t.deaths, counts: counts[name]}
-		if counts[name] == ([listCount]uint64{}) {
+		if counts[name] == ([record.ListCount]uint64{}) {
 			f.emptySince = t.emptySince
 		}
 		if ready[name] {
-			f.indexed = placeOf(t.covered)
+			f.indexed = record.PlaceOf(t.covered)
 		}
 		all[name] = f
 	}
@@ -54,12 +55,12 @@ func (m *model) facts() map[string]topicFacts {
 func (s *simulation) compareTopics(r *replica, entry int) {
 	got := map[string]topicFacts{}
 	for name, t := range r.m.topics {
-		f := topicFacts{number: t.number, next: t.next, rank: t.rank, counts: t.counts}
-		if t.jobs() == 0 {
-			f.emptySince = t.emptySince
+		f := topicFacts{number: t.Number, next: t.next, rank: t.Rank, counts: t.Counts}
+		if t.Jobs() == 0 {
+			f.emptySince = t.EmptySince
 		}
-		if t.counts[listReady] > 0 {
-			f.indexed = t.expiryIndexed
+		if t.Counts[record.ListReady] > 0 {
+			f.indexed = t.ExpiryIndexed
 		}
 		got[name] = f
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -33,32 +34,12 @@ func TestHistoryIsBounded(t *testing.T) {
 	require.Equal(t, reason, j.LastError, "the job itself has all of it")
 }
 
-func TestHistoryCutsAtACharacter(t *testing.T) {
-	require.Equal(t, "aü", cut("aüü", 4))
-	require.Equal(t, "aü", cut("aü", 3))
-	require.Empty(t, cut("ü", 1))
-}
-
-func TestDamagedHistoryIsAnError(t *testing.T) {
-	whole := addEvent("", 5, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 9, DueMs: 3, State: 2}, "why")
-	_, _, err := decodeHistory(whole, 5)
-	require.NoError(t, err)
-	for n := 1; n < len(whole); n++ {
-		_, _, err := decodeHistory(whole[:n], 5)
-		require.Error(t, err, "the first %d bytes", n)
-	}
-	for _, bad := range []string{whole + "x", "\x02" + whole[1:], "\xff" + whole[1:]} {
-		_, _, err := decodeHistory(bad, 5)
-		require.Error(t, err)
-	}
-}
-
 func TestNoHistoryWithoutARetention(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(opAdd(&jobpb.Add{Topic: "t"}), opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Reason: "x"}))
-	rec, err := readJob(r.m.store.db, 1, false)
+	rec, err := record.ReadJob(r.m.store.db, 1, false)
 	require.NoError(t, err)
-	require.Empty(t, rec.status.history)
-	rec.status.reason, rec.status.lastError = "", ""
-	require.Len(t, rec.status.append(nil, statusVersion), statusFixed)
+	require.Empty(t, rec.Status.History)
+	rec.Status.Reason, rec.Status.LastError = "", ""
+	require.Len(t, rec.Status.Append(nil, record.StatusVersion), record.StatusFixed)
 }

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
 	"tarry/job/jobpb"
 )
@@ -17,29 +17,6 @@ import (
 // backup beside its live state, checks it, and ends its reservations. The result is staged. That
 // takes as long as the state is large, and touches nothing. Then it goes through the log as an
 // archive (op_replace.go).
-
-// replaced is how a backup last replaced the state of a running cluster. Its zero value: never.
-type replaced struct {
-	count uint32 // how often, in this cluster and those that its state comes from
-	index uint64 // of the log; of the cluster in which it was
-}
-
-const replacedLen = 1 + 4 + 8
-
-func (p replaced) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint32(append(b, formatVersion), p.count)
-	return binary.BigEndian.AppendUint64(b, p.index)
-}
-
-func decodeReplaced(b []byte) (p replaced, err error) {
-	if err := checkVersion("record of a replacement", b, formatVersion); err != nil {
-		return replaced{}, err
-	}
-	if len(b) != replacedLen {
-		return replaced{}, fmt.Errorf("record of a replacement of %d bytes: %w", len(b), errShort)
-	}
-	return replaced{count: binary.BigEndian.Uint32(b[1:]), index: binary.BigEndian.Uint64(b[5:])}, nil
-}
 
 // generationsOfOne is how many generations the tokens of a job have between two replacements:
 // more than it is reserved in that time.
@@ -92,7 +69,7 @@ func (s *Staged) Abort() error { return errors.Join(s.close(false), s.receiver.A
 // Archive closes the staged state and returns it as an archive, with its size. The archive's Close
 // removes it.
 func (s *Staged) Archive() (archive io.ReadCloser, size int64, err error) {
-	h := store.Header{Index: s.meta.state.index, Term: s.meta.state.term, Version: s.meta.version}
+	h := store.Header{Index: s.meta.State.Index, Term: s.meta.State.Term, Version: s.meta.Version}
 	if err := s.Close(); err != nil {
 		return nil, 0, err
 	}
@@ -106,7 +83,7 @@ func (s *Staged) Archive() (archive io.ReadCloser, size int64, err error) {
 // Replacement is the operation that makes the archive of the staged state that of the cluster. The
 // caller sets what it knows of the archive.
 func (s *Staged) Replacement() *jobpb.ReplaceState {
-	return &jobpb.ReplaceState{ClusterVersion: s.meta.version, Replacements: s.count, ClockMs: s.meta.state.clockMS, ResetAuth: s.resetAuth}
+	return &jobpb.ReplaceState{ClusterVersion: s.meta.Version, Replacements: s.count, ClockMs: s.meta.State.ClockMS, ResetAuth: s.resetAuth}
 }
 
 // Restoration says how a staged state changes.
@@ -134,14 +111,14 @@ func (s *Staged) Restore(live *Machine, o Restoration) (shiftMS int64, err error
 	if err != nil {
 		return 0, err
 	}
-	s.count, s.resetAuth = max(was, s.meta.replaced.count)+1, o.ResetAuth
+	s.count, s.resetAuth = max(was, s.meta.Replaced.Count)+1, o.ResetAuth
 	s.tx.replies = false
 	if s.follows() { // a backup of a standby
 		s.tx.endStandby()
 	}
 	s.tx.keepStandby(live.Standby())
-	s.meta.replaced.count = s.count
-	floor, err := s.meta.checkedFloor()
+	s.meta.Replaced.Count = s.count
+	floor, err := checkedFloor(&s.meta)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +144,7 @@ func (x *tx) setRight(nowMS int64) error {
 		return err
 	}
 	var r jobpb.Result
-	if err := x.resetClock(&jobpb.ResetClock{ToMs: nowMS, Epoch: x.m.meta.reset.epoch}, &r); err != nil {
+	if err := x.resetClock(&jobpb.ResetClock{ToMs: nowMS, Epoch: x.m.meta.Reset.Epoch}, &r); err != nil {
 		return err
 	}
 	return x.m.commit(&Changes{}, map[string]int{})
@@ -179,17 +156,17 @@ func (x *tx) keepStandby(live *jobpb.StandbyState) {
 	if live == nil {
 		return
 	}
-	promotions := max(live.Promotions, x.m.meta.standby.GetPromotions())
-	x.m.meta.standby, x.standbyChanged = proto.CloneOf(live), true
-	x.m.meta.standby.Promotions = promotions
+	promotions := max(live.Promotions, x.m.meta.Standby.GetPromotions())
+	x.m.meta.Standby, x.standbyChanged = proto.CloneOf(live), true
+	x.m.meta.Standby.Promotions = promotions
 }
 
 // replacedBefore returns how often the machine's state was replaced.
 func (m *Machine) replacedBefore() (count uint32, err error) {
 	v := m.View()
-	err = v.read(func(r pebble.Reader) error {
-		meta, err := readMeta(r)
-		count = meta.replaced.count
+	err = v.With(func(r pebble.Reader) error {
+		meta, err := record.ReadMeta(r)
+		count = meta.Replaced.Count
 		return err
 	})
 	return count, errors.Join(err, v.Close())
@@ -197,13 +174,13 @@ func (m *Machine) replacedBefore() (count uint32, err error) {
 
 // raiseTo raises the cluster version of the state, and rewrites its records.
 func (s *Staged) raiseTo(version uint32) error {
-	for s.meta.version < version || s.meta.migrating != nil {
+	for s.meta.Version < version || s.meta.Migrating != nil {
 		var r jobpb.Result
 		var err error
-		if s.meta.migrating != nil {
+		if s.meta.Migrating != nil {
 			err = s.tx.migrate(&jobpb.Migrate{Max: newClusterStep}, &r)
 		} else {
-			err = s.tx.raiseVersion(&jobpb.RaiseVersion{To: s.meta.version + 1}, &r)
+			err = s.tx.raiseVersion(&jobpb.RaiseVersion{To: s.meta.Version + 1}, &r)
 		}
 		if err != nil {
 			return err
@@ -216,7 +193,7 @@ func (s *Staged) raiseTo(version uint32) error {
 }
 
 // keptSpaces are the keyspaces of a running cluster that stay.
-var keptSpaces = [...]byte{spaceAdmission, spaceForgotten, spaceRemoved}
+var keptSpaces = [...]byte{record.SpaceAdmission, record.SpaceForgotten, record.SpaceRemoved}
 
 // takeOver gives the state that is to replace live at the entry e what stays of the running
 // cluster: its identity, its members, its version and its clock, and its tokens unless they are
@@ -226,29 +203,29 @@ func (s *Staged) takeOver(live *Machine, e Entry, op *jobpb.ReplaceState) error 
 	defer func() { _ = batch.Close() }() // it is committed, or discarded
 	spaces := keptSpaces[:]
 	if !op.ResetAuth {
-		spaces = append(spaces, spaceToken)
-	} else if err := clearSpace(s.store.db.DB, batch, spaceToken); err != nil {
+		spaces = append(spaces, record.SpaceToken)
+	} else if err := clearSpace(s.store.db.DB, batch, record.SpaceToken); err != nil {
 		return err
 	}
 	for _, space := range spaces {
 		if err := clearSpace(s.store.db.DB, batch, space); err != nil {
 			return err
 		}
-		err := scan(live.store.db, []byte{space}, []byte{space + 1}, func(key, value []byte) error { return batch.Set(key, value, nil) })
+		err := record.Scan(live.store.db, []byte{space}, []byte{space + 1}, func(key, value []byte) error { return batch.Set(key, value, nil) })
 		if err != nil {
 			return err
 		}
 	}
-	state, at := s.meta.state, live.Applied()
-	state.index, state.term = e.Index, e.Term
-	state.clockMS = live.meta.state.clockMS
-	state.nextSeq = max(state.nextSeq, live.meta.state.nextSeq)
-	mark := durableMark{index: e.Index, term: e.Term, configuration: at.Configuration, configurationIndex: at.ConfigurationIndex}
-	clock := clockReset{epoch: live.meta.reset.epoch}
+	state, at := s.meta.State, live.Applied()
+	state.Index, state.Term = e.Index, e.Term
+	state.ClockMS = live.meta.State.ClockMS
+	state.NextSeq = max(state.NextSeq, live.meta.State.NextSeq)
+	mark := record.DurableMark{Index: e.Index, Term: e.Term, Configuration: at.Configuration, ConfigurationIndex: at.ConfigurationIndex}
+	clock := record.ClockReset{Epoch: live.meta.Reset.Epoch}
 	for key, value := range map[string][]byte{
-		string(keyState): state.append(nil), string(keyCluster): []byte(live.meta.clusterID), string(keyClock): clock.append(nil), string(keyDurable): mark.append(nil),
-		string(keyConfiguration): appendConfiguration(nil, at.ConfigurationIndex, at.Configuration),
-		string(keyReplaced):      replaced{count: op.Replacements, index: e.Index}.append(nil),
+		string(record.KeyState): state.Append(nil), string(record.KeyCluster): []byte(live.meta.ClusterID), string(record.KeyClock): clock.Append(nil), string(record.KeyDurable): mark.Append(nil),
+		string(record.KeyConfiguration): record.AppendConfiguration(nil, at.ConfigurationIndex, at.Configuration),
+		string(record.KeyReplaced):      record.Replaced{Count: op.Replacements, Index: e.Index}.Append(nil),
 	} {
 		must(batch.Set([]byte(key), value, nil))
 	}
@@ -260,7 +237,7 @@ func (s *Staged) takeOver(live *Machine, e Entry, op *jobpb.ReplaceState) error 
 
 // clearSpace deletes a small keyspace.
 func clearSpace(db *pebble.DB, batch *pebble.Batch, space byte) error {
-	return scan(db, []byte{space}, []byte{space + 1}, func(key, _ []byte) error { return batch.Delete(key, nil) })
+	return record.Scan(db, []byte{space}, []byte{space + 1}, func(key, _ []byte) error { return batch.Delete(key, nil) })
 }
 
 // ReplacedAt returns the index at which a backup last replaced the state; 0: none did.

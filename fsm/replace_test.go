@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/internal/golden"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -46,7 +47,7 @@ func replacement(t testing.TB, s *Staged, upload uint64, part int) []*jobpb.Op {
 	for at := 0; at < len(data); at += part {
 		ops = append(ops, opChunk(upload, at, data[at:min(at+part, len(data))]))
 	}
-	op.Upload, op.Size, op.Checksum = upload, uint64(len(data)), crc32.Checksum(data, uploadTable)
+	op.Upload, op.Size, op.Checksum = upload, uint64(len(data)), crc32.Checksum(data, record.UploadTable)
 	return append(ops, &jobpb.Op{Kind: &jobpb.Op_ReplaceState{ReplaceState: op}})
 }
 
@@ -87,9 +88,9 @@ func TestAStateThatWasReplacedReplacesAnother(t *testing.T) {
 	replaceBy(old, third, Restoration{})
 	replaceBy(old, third, Restoration{})
 	replaceBy(r, old, Restoration{})
-	require.Equal(t, uint32(3), r.m.meta.replaced.count)
+	require.Equal(t, uint32(3), r.m.meta.Replaced.Count)
 	replaceBy(r, third, Restoration{})
-	require.Equal(t, uint32(4), r.m.meta.replaced.count)
+	require.Equal(t, uint32(4), r.m.meta.Replaced.Count)
 	r.check()
 }
 
@@ -156,7 +157,7 @@ func TestWhatAReplacementKeepsOfTheRunningCluster(t *testing.T) {
 		r.one(&jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: "ours", NodeId: "n9"}}})
 		r.now += 5 * hourMS
 		r.one(opAdd(&jobpb.Add{Id: "b", Topic: "t"}))
-		next := r.m.meta.state.nextSeq
+		next := r.m.meta.State.NextSeq
 		replaceBy(r, old, Restoration{ResetAuth: reset})
 		for range 2 {
 			require.Equal(t, "mine", r.m.ClusterID())
@@ -167,7 +168,7 @@ func TestWhatAReplacementKeepsOfTheRunningCluster(t *testing.T) {
 			require.Nil(t, r.m.Auth().Token("revoked"))
 			require.Equal(t, reset, r.m.Auth().Token("present") == nil)
 			require.Equal(t, r.now, r.m.Applied().ClockMS, "the clock does not go back")
-			require.Greater(t, r.m.meta.state.nextSeq, next)
+			require.Greater(t, r.m.meta.State.NextSeq, next)
 			require.Equal(t, "a", r.job(1).Id)
 			r.check()
 			r.reopen()
@@ -500,14 +501,14 @@ func TestTheBackoffOfARestoredReservationIsNotShifted(t *testing.T) {
 func TestTooManyReplacementsAreRefused(t *testing.T) {
 	r, mon := newRig(t, Options{}), newRig(t, Options{})
 	mon.one(opAdd(&jobpb.Add{Id: "a", Topic: "t"}))
-	mon.m.meta.replaced.count = 3000
-	require.NoError(t, mon.m.store.db.Set(keyReplaced, mon.m.meta.replaced.append(nil), pebble.NoSync))
+	mon.m.meta.Replaced.Count = 3000
+	require.NoError(t, mon.m.store.db.Set(record.KeyReplaced, mon.m.meta.Replaced.Append(nil), pebble.NoSync))
 	s := stage(r, mon)
 	_, err := s.Restore(r.m, Restoration{NowMS: r.now})
 	require.NoError(t, err)
 	require.NoError(t, s.Abort())
-	mon.m.meta.replaced.count = 3840
-	require.NoError(t, mon.m.store.db.Set(keyReplaced, mon.m.meta.replaced.append(nil), pebble.NoSync))
+	mon.m.meta.Replaced.Count = 3840
+	require.NoError(t, mon.m.store.db.Set(record.KeyReplaced, mon.m.meta.Replaced.Append(nil), pebble.NoSync))
 	s = stage(r, mon)
 	_, err = s.Restore(r.m, Restoration{NowMS: r.now})
 	require.ErrorContains(t, err, "was replaced 3840 times")
@@ -536,12 +537,12 @@ func TestAStagedStateIsRaisedToTheClustersVersion(t *testing.T) {
 
 // The records of an archive that arrives and of a replacement stay as they are on disk.
 func TestBytesOfAReplacementStay(t *testing.T) {
-	u := upload{id: 1, size: 2, sum: 3}
-	got, err := decodeUpload(golden.Frozen(t, "upload-10", u.append(nil)))
+	u := record.Upload{ID: 1, Size: 2, Sum: 3}
+	got, err := record.DecodeUpload(golden.Frozen(t, "upload-10", u.Append(nil)))
 	require.NoError(t, err)
 	require.Equal(t, u, got)
-	p := replaced{count: 1, index: 2}
-	was, err := decodeReplaced(golden.Frozen(t, "replaced-10", p.append(nil)))
+	p := record.Replaced{Count: 1, Index: 2}
+	was, err := record.DecodeReplaced(golden.Frozen(t, "replaced-10", p.Append(nil)))
 	require.NoError(t, err)
 	require.Equal(t, p, was)
 }

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -29,7 +32,7 @@ const (
 	maxTTRMS   = int64(job.MaxTTR / 1e6)
 	maxDelayMS = int64(job.MaxDelay / 1e6)
 	maxPauseMS = int64(job.MaxPause / 1e6)
-	hourMS     = 60 * minuteMS
+	hourMS     = 60 * record.MinuteMS
 )
 
 const rigDir = "state"
@@ -73,7 +76,7 @@ func (r *rig) reopen() {
 func (r *rig) check() {
 	r.t.Helper()
 	v := r.m.View()
-	require.NoError(r.t, v.Check())
+	require.NoError(r.t, check.Records(v, nil))
 	require.NoError(r.t, v.Close())
 	require.NoError(r.t, checkMemory(r.m))
 }
@@ -120,7 +123,7 @@ func (r *rig) digest() string {
 	r.t.Helper()
 	v := r.m.View()
 	defer v.Close()
-	d, err := v.Digest()
+	d, err := check.Digest(v, nil)
 	require.NoError(r.t, err)
 	return d
 }
@@ -152,7 +155,7 @@ func encodeEntryOf(t testing.TB, now int64, rounded bool, epoch uint64, ops ...*
 // checkMemory compares everything the machine keeps in memory with its store.
 func checkMemory(m *Machine) error {
 	for _, t := range m.topics {
-		for list := listDelayed; list < listCount; list++ {
+		for list := record.ListDelayed; list < record.ListCount; list++ {
 			if err := checkWindow(m, t, list); err != nil {
 				return fmt.Errorf("topic %q, %s: %w", t.name, list, err)
 			}
@@ -166,13 +169,13 @@ func checkMemory(m *Machine) error {
 			return fmt.Errorf("topic %q is too far down in the due heap", m.due[i].name)
 		}
 	}
-	for _, generation := range []map[uint64]*record{m.recent.young, m.recent.old} {
+	for _, generation := range []map[uint64]*record.Job{m.recent.young, m.recent.old} {
 		for seq, rec := range generation {
-			stored, err := readJob(m.store.db, seq, false)
+			stored, err := record.ReadJob(m.store.db, seq, false)
 			if err != nil {
 				return err
 			}
-			if stored == nil || stored.spec != rec.spec || stored.status != rec.status || stored.bodyLen != rec.bodyLen {
+			if stored == nil || stored.Spec != rec.Spec || stored.Status != rec.Status || stored.BodyLen != rec.BodyLen {
 				return fmt.Errorf("job %d is cached as %+v, the store has %+v", seq, rec, stored)
 			}
 		}
@@ -206,41 +209,41 @@ func checkMemory(m *Machine) error {
 
 // checkDueChanges compares the gathered changes in memory with those in the store.
 func checkDueChanges(m *Machine) error {
-	stored, err := readDueCounts(m.store.db, keyDueChanges)
+	stored, err := record.ReadDueCounts(m.store.db, record.KeyDueChanges)
 	if err != nil {
 		return err
 	}
-	if has := m.dueChanges.gathered.sum(); !slices.Equal(has, stored) || len(m.dueChanges.entry) > 0 {
+	if has := m.dueChanges.gathered.Sum(); !slices.Equal(has, stored) || len(m.dueChanges.entry) > 0 {
 		return fmt.Errorf("gathered changes of due counts are %v, the store has %v; %v are in no entry", has, stored, m.dueChanges.entry)
 	}
 	return nil
 }
 
-func checkWindow(m *Machine, t *topic, list listKind) error {
+func checkWindow(m *Machine, t *topic, list record.List) error {
 	w := &t.windows[list]
-	stored, err := placesFrom(m.store.db, t.listID(list), place{})
+	stored, err := record.PlacesFrom(m.store.db, t.listID(list), record.Place{})
 	if err != nil {
 		return err
 	}
-	defer stored.close()
-	var want []place
+	defer stored.Close()
+	var want []record.Place
 	for {
-		p, ok, err := stored.next()
+		p, ok, err := stored.Next()
 		if err != nil {
 			return err
 		}
 		if !ok {
 			break
 		}
-		if w.covers(p) {
+		if w.Covers(p) {
 			want = append(want, p)
 		}
 	}
-	if !slices.Equal(want, w.live()) {
-		return fmt.Errorf("the window holds %v, the store has %v below its bound", w.live(), want)
+	if !slices.Equal(want, w.Live()) {
+		return fmt.Errorf("the window holds %v, the store has %v below its bound", w.Live(), want)
 	}
-	if len(w.changes) != 0 {
-		return fmt.Errorf("%d changes are left over from a transaction", len(w.changes))
+	if !w.Settled() {
+		return errors.New("changes are left over from a transaction")
 	}
 	return nil
 }

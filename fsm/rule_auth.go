@@ -182,7 +182,7 @@ func (x *tx) mayFindID(op *jobpb.Add, t *topic, r *jobpb.Result) bool {
 // add to two topics may not by that take jobs out of either.
 func (x *tx) mayReplace(op *jobpb.Add, t *topic, r *jobpb.Result) bool {
 	verb := auth.Manage
-	if x.m.meta.version < entryVersion {
+	if x.m.meta.Version < entryVersion {
 		verb = auth.Add
 	}
 	return x.mayMeet(verb, op, t, r)
@@ -215,7 +215,7 @@ const entryVersion = 2
 // mayEnter reports whether the caller may let jobs that an operation finds enter a topic:
 // such with a push_url, if pushURL. If not, it refuses the operation.
 func (x *tx) mayEnter(topic string, pushURL bool, r *jobpb.Result) bool {
-	return x.caller == nil || !pushURL || x.m.meta.version < entryVersion || x.may(job.AddVerbs(pushURL), topic, r)
+	return x.caller == nil || !pushURL || x.m.meta.Version < entryVersion || x.may(job.AddVerbs(pushURL), topic, r)
 }
 
 // mayUseID refuses an id that does not begin with the prefix of the caller's token.
@@ -298,7 +298,7 @@ func (x *tx) mayFireSchedule(op *jobpb.Op, r *jobpb.Result) (bool, error) {
 		return err == nil, err // the operation itself refuses what does not exist
 	}
 	verbs := auth.Manage | auth.Add
-	if x.m.meta.version >= entryVersion {
+	if x.m.meta.Version >= entryVersion {
 		verbs |= job.AddVerbs(s.def.GetJob().GetOptions().GetPushUrl() != "")
 	}
 	return x.mayUse(s, verbs, r)

@@ -1,12 +1,15 @@
 package fsm
 
-import "tarry/job/jobpb"
+import (
+	"tarry/fsm/internal/record"
+	"tarry/job/jobpb"
+)
 
 // backoff returns how long a job waits after a failed attempt, in milliseconds. other is the
 // backoff of a job that has none, in a topic that has none; nil: it does not wait. entropy is in
 // the command, so all nodes compute the same jitter.
-func (x *tx) backoff(t *topic, rec *record, entropy uint64, other *jobpb.Backoff) (int64, error) {
-	e, err := rec.spec.decodeOptions()
+func (x *tx) backoff(t *topic, rec *record.Job, entropy uint64, other *jobpb.Backoff) (int64, error) {
+	e, err := rec.Spec.DecodeOptions()
 	if err != nil {
 		return 0, err
 	}
@@ -20,10 +23,10 @@ func (x *tx) backoff(t *topic, rec *record, entropy uint64, other *jobpb.Backoff
 	if b == nil {
 		return 0, nil
 	}
-	wait := backoffWait(b, rec.status.attempts)
+	wait := backoffWait(b, rec.Status.Attempts)
 	off := wait * int64(b.JitterPercent) / 100
 	// 16 bits of randomness: a wait has 40 bits, so the product has 56.
-	return wait - off*int64(mix(entropy^rec.seq)>>48)>>16, nil
+	return wait - off*int64(mix(entropy^rec.Seq)>>48)>>16, nil
 }
 
 // backoffWait returns the wait after an attempt, without jitter. Attempts count from 1.

@@ -1,11 +1,15 @@
 package fsm
 
-import "math/bits"
+import (
+	"math/bits"
 
-// waitUntil returns the list and the due instant of a job that waits until dueMS, or for
-// delayMS if dueMS is 0. The topic's spread is added if the job has to wait at all, or is
+	"tarry/fsm/internal/record"
+)
+
+// waitUntil returns the list and the due instant of a job that waits until DueMS, or for
+// DelayMS if DueMS is 0. The topic's spread is added if the job has to wait at all, or is
 // of a scheduled run.
-func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS, expiresMS int64) (listKind, int64) {
+func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS, expiresMS int64) (record.List, int64) {
 	now := x.clock()
 	if dueMS == 0 {
 		dueMS = x.after(delayMS)
@@ -17,9 +21,9 @@ func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS, expiresMS int64) (l
 		}
 	}
 	if dueMS <= now {
-		return listReady, now
+		return record.ListReady, now
 	}
-	return listDelayed, dueMS
+	return record.ListDelayed, dueMS
 }
 
 // spread returns an offset in [0, windowMS). The offsets of consecutive seqs fill the

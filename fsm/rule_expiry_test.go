@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -27,7 +28,7 @@ func TestExpiringListIsBuiltInSteps(t *testing.T) {
 		r.one(opAdd(&jobpb.Add{Topic: "t", Priority: uint32(i % 3)}))
 	}
 	r.expireAfter(100, jobpb.Expiry_EXPIRY_DROP)
-	listed := func() uint64 { return r.m.topics["t"].counts[listExpiring] }
+	listed := func() uint64 { return r.m.topics["t"].Counts[record.ListExpiring] }
 	for _, want := range []uint64{10, 20} {
 		require.True(t, r.one(opAdvance(10)).More)
 		require.Equal(t, want, listed())
@@ -50,15 +51,15 @@ func TestListingStopsWhenExpiryIsUnset(t *testing.T) {
 	r.one(opAdd(&jobpb.Add{Id: "a", Topic: "t"}))
 	r.one(opSettings(&jobpb.SetTopic{Topic: "t"}))
 	r.do(opDelete(byID("a")), opAdd(&jobpb.Add{Id: "b", Topic: "t"}))
-	require.Zero(t, r.m.topics["t"].counts[listExpiring])
-	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen)
+	require.Zero(t, r.m.topics["t"].Counts[record.ListExpiring])
+	require.Len(t, r.m.topics["t"].Topic.Append(nil), record.TopicLen)
 }
 
 func TestRecordsWithoutExpiryHaveNoExpiryFields(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opAdd(&jobpb.Add{Topic: "t"}))
-	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen)
+	require.Len(t, r.m.topics["t"].Topic.Append(nil), record.TopicLen)
 	r.expireAfter(100, jobpb.Expiry_EXPIRY_DROP)
 	r.one(opAdvance(10))
-	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen+expiryLen)
+	require.Len(t, r.m.topics["t"].Topic.Append(nil), record.TopicLen+record.ExpiryLen)
 }

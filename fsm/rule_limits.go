@@ -3,19 +3,20 @@ package fsm
 import (
 	"math"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
 // limits bound the reserved jobs of a topic and the rate at which its jobs are handed out.
 // They are part of the state, so they hold for the whole cluster.
 type limits struct {
-	maxReserved uint64 // 0: none
-	rate        rate   // zero: none; else the topic has a bucket
+	maxReserved uint64      // 0: none
+	rate        record.Rate // zero: none; else the topic has a bucket
 }
 
 // limitsOf returns the limits in a topic's settings; nil: none.
 func limitsOf(s *jobpb.TopicSettings) *limits {
-	l := limits{maxReserved: s.GetMaxReserved(), rate: rateOf(s)}
+	l := limits{maxReserved: s.GetMaxReserved(), rate: record.RateOf(s)}
 	if l == (limits{}) {
 		return nil
 	}
@@ -26,19 +27,19 @@ func limitsOf(s *jobpb.TopicSettings) *limits {
 // bucket; a changed one keeps the tokens.
 func (x *tx) updateLimits(t *topic) {
 	x.touch(t) // fills the bucket at the old rate
-	var old rate
+	var old record.Rate
 	if t.limits != nil {
 		old = t.limits.rate
 	}
 	t.limits = limitsOf(t.settings)
 	switch {
-	case t.limits == nil || t.limits.rate == rate{}:
-		t.bucket = nil
-	case t.bucket == nil:
-		t.bucket = &bucket{tokens: t.limits.rate.burst, at: x.clock(), since: x.clock()}
+	case t.limits == nil || t.limits.rate == record.Rate{}:
+		t.Bucket = nil
+	case t.Bucket == nil:
+		t.Bucket = &record.Bucket{Tokens: t.limits.rate.Burst, At: x.clock(), Since: x.clock()}
 	case t.limits.rate != old:
-		t.bucket.tokens = min(t.bucket.tokens, t.limits.rate.burst)
-		t.bucket.since = x.clock()
+		t.Bucket.Tokens = min(t.Bucket.Tokens, t.limits.rate.Burst)
+		t.Bucket.Since = x.clock()
 	}
 }
 
@@ -49,7 +50,7 @@ func (t *topic) slots() uint64 {
 	if t.limits == nil || t.limits.maxReserved == 0 {
 		return unlimited
 	}
-	return t.limits.maxReserved - min(t.counts[listReserved], t.limits.maxReserved)
+	return t.limits.maxReserved - min(t.Counts[record.ListReserved], t.limits.maxReserved)
 }
 
 // allowance returns how many jobs of the topic may be handed out at an instant.
@@ -58,8 +59,8 @@ func (t *topic) allowance(instant int64) uint64 {
 		return unlimited
 	}
 	n := t.slots()
-	if t.bucket != nil {
-		n = min(n, uint64(t.bucket.after(t.limits.rate, instant)/token))
+	if t.Bucket != nil {
+		n = min(n, uint64(t.Bucket.After(t.limits.rate, instant)/record.Token))
 	}
 	return n
 }
@@ -68,24 +69,24 @@ func (t *topic) allowance(instant int64) uint64 {
 func (x *tx) refuseHandOut(t *topic, r *jobpb.Result) error {
 	if t.slots() == 0 {
 		return x.refuse(r, jobpb.Code_TOPIC_LIMITED, "topic %.40q has %d reserved jobs; its limit, max_reserved, is %d",
-			t.name, t.counts[listReserved], t.limits.maxReserved)
+			t.name, t.Counts[record.ListReserved], t.limits.maxReserved)
 	}
 	return x.refuse(r, jobpb.Code_TOPIC_LIMITED, "topic %.40q has handed out all that its rate of %g jobs a second allows for now",
-		t.name, float64(t.limits.rate.perMS)/1000)
+		t.name, float64(t.limits.rate.PerMS)/1000)
 }
 
 func (t *topic) takeToken(clock int64) {
-	if t.bucket != nil {
-		t.bucket.fill(t.limits.rate, clock)
-		t.bucket.tokens -= token
+	if t.Bucket != nil {
+		t.Bucket.Fill(t.limits.rate, clock)
+		t.Bucket.Tokens -= record.Token
 	}
 }
 
 // refundToken gives back the token of a job that its consumer never saw.
 func (t *topic) refundToken(clock, handedOut int64) {
-	if t.bucket != nil {
-		t.bucket.fill(t.limits.rate, clock)
-		t.bucket.refund(t.limits.rate, handedOut)
+	if t.Bucket != nil {
+		t.Bucket.Fill(t.limits.rate, clock)
+		t.Bucket.Refund(t.limits.rate, handedOut)
 	}
 }
 
@@ -93,28 +94,28 @@ func (t *topic) refundToken(clock, handedOut int64) {
 // an Advance for its next token; 0: never.
 func (t *topic) applyLimits(change *TopicChange) (next int64) {
 	slots, tokens := t.slots(), uint64(unlimited)
-	if t.bucket != nil {
-		tokens = uint64(t.bucket.tokens / token)
+	if t.Bucket != nil {
+		tokens = uint64(t.Bucket.Tokens / record.Token)
 	}
 	ready := change.Ready
 	change.Ready = min(ready, slots, tokens)
 	change.Held = min(ready, tokens) - change.Ready
 	switch {
 	case tokens == 0:
-		at := t.limits.rate.until(t.bucket, token)
+		at := t.limits.rate.Until(t.Bucket, record.Token)
 		if ready > 0 && slots > 0 {
 			next, change.NextDue = at, at
 			break
 		}
 		if slots == 0 {
-			change.NextDue = t.heads[listReserved].instant
+			change.NextDue = t.Heads[record.ListReserved].Instant
 		}
 		if change.NextDue != 0 {
 			change.NextDue = max(change.NextDue, at)
 		}
 	case slots == 0:
 		// A job that falls due changes nothing; the end of a reservation does.
-		change.NextDue = t.heads[listReserved].instant
+		change.NextDue = t.Heads[record.ListReserved].Instant
 	case ready > change.Ready:
 		// The rest can be had only after a change of the topic.
 		change.NextDue = 0

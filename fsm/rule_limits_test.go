@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -166,12 +167,12 @@ func (r *limitRun) judge() {
 	if r.settings == nil {
 		return
 	}
-	limit := rateOf(r.settings)
+	limit := record.RateOf(r.settings)
 	seen := slices.DeleteFunc(slices.Clone(r.out), func(h *handOut) bool { return h.unseen })
 	for i := range seen {
 		for k := i; k < len(seen); k++ {
 			jobs, ms := int64(k-i+1), seen[k].at-seen[i].at
-			if jobs*token > limit.burst+limit.perMS*ms {
+			if jobs*record.Token > limit.Burst+limit.PerMS*ms {
 				require.Fail(r.t, "too many", "%d jobs were handed out in %d ms by %v", jobs, ms, r.settings)
 			}
 		}

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -17,11 +20,19 @@ import (
 
 // namespace is a namespace in memory.
 type namespace struct {
-	def *jobpb.Namespace // never changed, only replaced
-	usage
+	record.Namespace
 	settings uint64 // topics with settings, which need not exist; derived from the settings
 	touched  bool   // its use changed in the transaction and must be written
 	gone     bool   // deleted in the transaction
+}
+
+// loadNamespaces reads all namespaces, in the order of their prefixes.
+func loadNamespaces(r pebble.Reader) (all []*namespace, err error) {
+	stored, err := record.ReadNamespaces(r)
+	for _, n := range stored {
+		all = append(all, &namespace{Namespace: *n})
+	}
+	return all, err
 }
 
 // Namespaces are the namespaces as of a commit, by which other goroutines find that of a
@@ -38,11 +49,11 @@ func newNamespaces(all []*namespace) *Namespaces {
 	}
 	s := &Namespaces{byPrefix: make([]*jobpb.Namespace, len(all))}
 	for i, n := range all {
-		s.byPrefix[i] = n.def
-		if n.def.IdPrefix != "" {
-			s.byIDPrefix = append(s.byIDPrefix, n.def)
+		s.byPrefix[i] = n.Def
+		if n.Def.IdPrefix != "" {
+			s.byIDPrefix = append(s.byIDPrefix, n.Def)
 		}
-		s.rated = s.rated || n.def.GetQuotas().GetRateMilli() > 0
+		s.rated = s.rated || n.Def.GetQuotas().GetRateMilli() > 0
 	}
 	slices.SortStableFunc(s.byIDPrefix, func(a, b *jobpb.Namespace) int { return cmp.Compare(a.IdPrefix, b.IdPrefix) })
 	return s
@@ -54,7 +65,7 @@ func (s *Namespaces) Rated() bool { return s.rated }
 // OfID returns the namespace whose jobs have ids like this one, as far as the prefixes of ids
 // tell; nil: that is not known.
 func (s *Namespaces) OfID(id string) *jobpb.Namespace {
-	if i := indexOfPrefix(len(s.byIDPrefix), id, func(i int) string { return s.byIDPrefix[i].IdPrefix }); i >= 0 {
+	if i := record.IndexOfPrefix(len(s.byIDPrefix), id, func(i int) string { return s.byIDPrefix[i].IdPrefix }); i >= 0 {
 		return s.byIDPrefix[i]
 	}
 	return nil
@@ -65,7 +76,7 @@ func (s *Namespaces) Of(topic string) *jobpb.Namespace {
 	if s == nil {
 		return nil
 	}
-	if i := indexOfPrefix(len(s.byPrefix), topic, func(i int) string { return s.byPrefix[i].TopicPrefix }); i >= 0 {
+	if i := record.IndexOfPrefix(len(s.byPrefix), topic, func(i int) string { return s.byPrefix[i].TopicPrefix }); i >= 0 {
 		return s.byPrefix[i]
 	}
 	return nil
@@ -79,37 +90,15 @@ func (s *Namespaces) All() []*jobpb.Namespace {
 	return s.byPrefix
 }
 
-// indexOfPrefix returns which of n prefixes in order a topic begins with; -1: none. No prefix
-// begins with another, so only the last that is not behind the topic can be it.
-func indexOfPrefix(n int, topic string, prefix func(int) string) int {
-	low, high := 0, n
-	for low < high {
-		if mid := (low + high) / 2; prefix(mid) <= topic {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	if low > 0 && strings.HasPrefix(topic, prefix(low-1)) {
-		return low - 1
-	}
-	return -1
-}
-
 // namespaceOf returns the namespace of the topic of that name; nil: it is in none.
 func (mem *memory) namespaceOf(topic string) *namespace {
 	if len(mem.namespaces) == 0 {
 		return nil
 	}
-	if i := indexOfPrefix(len(mem.namespaces), topic, func(i int) string { return mem.namespaces[i].def.TopicPrefix }); i >= 0 {
+	if i := record.IndexOfPrefix(len(mem.namespaces), topic, func(i int) string { return mem.namespaces[i].Def.TopicPrefix }); i >= 0 {
 		return mem.namespaces[i]
 	}
 	return nil
-}
-
-// sortNamespaces orders namespaces by their prefixes.
-func sortNamespaces(all []*namespace) {
-	slices.SortFunc(all, func(a, b *namespace) int { return cmp.Compare(a.def.TopicPrefix, b.def.TopicPrefix) })
 }
 
 // namespaceFor returns the namespace of the topic of that name; t is the topic, or nil.
@@ -122,10 +111,10 @@ func (x *tx) namespaceFor(name string, t *topic) *namespace {
 
 // hold adds to what a topic holds, and its namespace.
 func (x *tx) hold(t *topic, jobs, bytes int64) {
-	t.bytes += uint64(bytes)
+	t.Bytes += uint64(bytes)
 	if n := t.namespace; n != nil {
-		n.jobs += uint64(jobs)
-		n.bytes += uint64(bytes)
+		n.Jobs += uint64(jobs)
+		n.Bytes += uint64(bytes)
 		x.touchNamespace(n)
 	}
 }
@@ -133,7 +122,7 @@ func (x *tx) hold(t *topic, jobs, bytes int64) {
 // countTopic adds to the topics of a topic's namespace.
 func (x *tx) countTopic(t *topic, more int64) {
 	if n := t.namespace; n != nil {
-		n.topics += uint64(more)
+		n.Topics += uint64(more)
 		x.touchNamespace(n)
 	}
 }
@@ -152,8 +141,8 @@ func (x *tx) writeNamespaces() {
 		if n.gone {
 			continue
 		}
-		x.value = n.usage.append(x.value[:0])
-		x.key = appendNamespaceKey(x.key[:0], namespaceUse, n.def.Name)
+		x.value = n.Usage.Append(x.value[:0])
+		x.key = record.AppendNamespaceKey(x.key[:0], record.NamespaceUse, n.Def.Name)
 		must(x.batch.Set(x.key, x.value, nil))
 	}
 	clear(x.namespaces)
@@ -167,22 +156,22 @@ type growth struct{ jobs, bytes, topics int64 }
 // overQuota describes the first quota that a namespace would exceed; empty: none. A quota
 // refuses only what makes the number grow that it bounds.
 func (n *namespace) overQuota(more growth) string {
-	if n == nil || n.def.Quotas == nil {
+	if n == nil || n.Def.Quotas == nil {
 		return ""
 	}
-	q := n.def.Quotas
+	q := n.Def.Quotas
 	for _, one := range [...]struct {
 		name  string
 		limit *uint64
 		used  uint64
 		more  int64
 	}{
-		{"jobs", q.Jobs, n.jobs, more.jobs},
-		{"bytes", q.Bytes, n.bytes, more.bytes},
-		{"topics", q.Topics, n.topics, more.topics},
+		{"jobs", q.Jobs, n.Jobs, more.jobs},
+		{"bytes", q.Bytes, n.Bytes, more.bytes},
+		{"topics", q.Topics, n.Topics, more.topics},
 	} {
 		if one.limit != nil && one.more > 0 && one.used+uint64(one.more) > *one.limit {
-			return fmt.Sprintf("namespace %q has no room: its quota, %s, is %d; in use: %d, this would add: %d", n.def.Name, one.name, *one.limit, one.used, one.more)
+			return fmt.Sprintf("namespace %q has no room: its quota, %s, is %d; in use: %d, this would add: %d", n.Def.Name, one.name, *one.limit, one.used, one.more)
 		}
 	}
 	return ""
@@ -191,10 +180,10 @@ func (n *namespace) overQuota(more growth) string {
 // overSettings describes why no more topics may get settings; empty: one more may. Settings
 // outlive their topic, so they are counted beside the topics, to the same limit.
 func (n *namespace) overSettings() string {
-	if n == nil || n.def.Quotas == nil || n.def.Quotas.Topics == nil || n.settings < *n.def.Quotas.Topics {
+	if n == nil || n.Def.Quotas == nil || n.Def.Quotas.Topics == nil || n.settings < *n.Def.Quotas.Topics {
 		return ""
 	}
-	return fmt.Sprintf("namespace %q has no room for settings of another topic: its quota, topics, is %d; topics with settings: %d", n.def.Name, *n.def.Quotas.Topics, n.settings)
+	return fmt.Sprintf("namespace %q has no room for settings of another topic: its quota, topics, is %d; topics with settings: %d", n.Def.Name, *n.Def.Quotas.Topics, n.settings)
 }
 
 // countSettings counts in its namespace that the settings of a topic change; nil: none.
@@ -239,15 +228,15 @@ func newTopics(t *topic) int64 {
 // checkNamespaceID returns an error if a producer's id does not begin as the namespace
 // demands.
 func (n *namespace) checkID(id string) error {
-	if n == nil || id == "" || strings.HasPrefix(id, n.def.IdPrefix) {
+	if n == nil || id == "" || strings.HasPrefix(id, n.Def.IdPrefix) {
 		return nil
 	}
-	return job.Invalid("id", "is %.40q; the ids of jobs in namespace %q begin with %q", id, n.def.Name, n.def.IdPrefix)
+	return job.Invalid("id", "is %.40q; the ids of jobs in namespace %q begin with %q", id, n.Def.Name, n.Def.IdPrefix)
 }
 
 // lacksRoom describes why a job of t may not go to the topic of that name; empty: it may.
 // Within a namespace only a new topic takes room.
-func (x *tx) lacksRoom(rec *record, t *topic, name string) string {
+func (x *tx) lacksRoom(rec *record.Job, t *topic, name string) string {
 	if len(x.m.namespaces) == 0 {
 		return ""
 	}
@@ -255,14 +244,14 @@ func (x *tx) lacksRoom(rec *record, t *topic, name string) string {
 	n := x.namespaceFor(name, target)
 	more := growth{topics: newTopics(target)}
 	if n != t.namespace {
-		more.jobs, more.bytes = 1, int64(rec.bodyLen)
+		more.jobs, more.bytes = 1, int64(rec.BodyLen)
 	}
 	return n.overQuota(more)
 }
 
 // roomFor reports whether a job of t may go to the topic of that name; if not, it refuses the
 // operation.
-func (x *tx) roomFor(rec *record, t *topic, name string, r *jobpb.Result) bool {
+func (x *tx) roomFor(rec *record.Job, t *topic, name string, r *jobpb.Result) bool {
 	why := x.lacksRoom(rec, t, name)
 	if why != "" {
 		_ = x.refuse(r, jobpb.Code_OVER_QUOTA, "%s", why)
@@ -277,7 +266,7 @@ func (x *tx) roomForAll(t *topic, jobs uint64, name string, r *jobpb.Result) boo
 	n := x.namespaceFor(name, target)
 	more := growth{topics: newTopics(target)}
 	if n != t.namespace {
-		more.jobs, more.bytes = int64(jobs), int64(t.bytes)
+		more.jobs, more.bytes = int64(jobs), int64(t.Bytes)
 	}
 	return x.fits(n, more, r)
 }

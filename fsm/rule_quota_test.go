@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -91,10 +92,10 @@ func TestNoOperationMakesATopicBeyondTheQuota(t *testing.T) {
 			r.do(billing(quotaOf(0, 0, 1)), opAdd(&jobpb.Add{Topic: "billing.a"}))
 			dead(r)
 			require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(op).Code)
-			require.EqualValues(t, 1, r.held("billing").topics)
+			require.EqualValues(t, 1, r.held("billing").Topics)
 			r.one(billing(quotaOf(0, 0, 2)))
 			require.Equal(t, jobpb.Code_OK, r.one(op).Code, "with room it is done")
-			require.EqualValues(t, 2, r.held("billing").topics)
+			require.EqualValues(t, 2, r.held("billing").Topics)
 		})
 	}
 }
@@ -150,7 +151,7 @@ func TestAQuotaRefusesNothingThatDeliversOrEndsJobs(t *testing.T) {
 	)), jobpb.Code_OVER_QUOTA)
 	r.now += maxTTRMS
 	require.Equal(t, jobpb.Code_OK, r.one(opAdvance(100)).Code)
-	require.Equal(t, usage{jobs: 4, bytes: 4, topics: 1}, r.held("billing"))
+	require.Equal(t, record.Usage{Jobs: 4, Bytes: 4, Topics: 1}, r.held("billing"))
 	require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(opUpdate(&jobpb.Update{Ref: bySeq(reserved[2].Seq), Body: []byte("longer")})).Code)
 }
 
@@ -164,7 +165,7 @@ func TestAnAddThatIsRepeatedNeedsNoRoom(t *testing.T) {
 	require.True(t, again.Existing)
 	require.True(t, r.one(add("12", jobpb.IfExists_IF_EXISTS_REPLACE)).Replaced, "the old job makes room")
 	require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(add("1234", jobpb.IfExists_IF_EXISTS_REPLACE)).Code)
-	require.Equal(t, usage{1, 2, 1}, r.held("billing"), "and it is still there")
+	require.Equal(t, record.Usage{Jobs: 1, Bytes: 2, Topics: 1}, r.held("billing"), "and it is still there")
 }
 
 // The next step of a chain takes the place of the job before; if it finds none, that is not
@@ -186,7 +187,7 @@ func TestAFinishIsNotLostForItsThen(t *testing.T) {
 		require.Equal(t, before, r.digest(), "nothing is done")
 	}
 	require.Equal(t, jobpb.Code_OK, r.one(then(&jobpb.Add{Topic: "billing.b", Body: []byte("321")}, &jobpb.Add{Topic: "other", Body: []byte("long")})).Code)
-	require.Equal(t, usage{1, 3, 2}, r.held("billing"))
+	require.Equal(t, record.Usage{Jobs: 1, Bytes: 3, Topics: 2}, r.held("billing"))
 
 	r.retain("billing.b", hourMS)
 	j = r.one(opReserve(1, "billing.b")).Jobs[0]
@@ -206,7 +207,7 @@ func TestABatchThatIsAtomicFitsAsAWhole(t *testing.T) {
 	}
 	require.Equal(t, []jobpb.Code{jobpb.Code_OVER_QUOTA, jobpb.Code_OVER_QUOTA, jobpb.Code_OK, jobpb.Code_OVER_QUOTA}, codes(r.do(
 		batch("billing.a", "billing.a", "billing.a"), batch("billing.a", "billing.b"), batch("billing.a", "billing.a"), batch("billing.a"))))
-	require.Equal(t, usage{2, 0, 1}, r.held("billing"))
+	require.Equal(t, record.Usage{Jobs: 2, Bytes: 0, Topics: 1}, r.held("billing"))
 }
 
 // Jobs that come from elsewhere need room like new ones; within a namespace they need none.
@@ -235,7 +236,7 @@ func TestJobsThatComeFromAnotherNamespaceNeedRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := setUp(t)
 			require.Equal(t, c.first, r.one(c.op).Code)
-			require.EqualValues(t, 1+c.times, r.held("m").jobs)
+			require.EqualValues(t, 1+c.times, r.held("m").Jobs)
 		})
 	}
 	t.Run("sweep", func(t *testing.T) {
@@ -257,7 +258,7 @@ func TestJobsThatComeFromAnotherNamespaceNeedRoom(t *testing.T) {
 		r.one(opPutNamespace(&jobpb.Namespace{Name: "m", TopicPrefix: "m.", Quotas: &jobpb.Quotas{Jobs: new(uint64(0))}}))
 		require.Equal(t, []jobpb.Code{jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_OK}, codes(r.do(
 			opMove(&jobpb.MoveJobs{Ref: bySeq(5), To: "m.b"}), opMove(&jobpb.MoveJobs{Topic: "m.b", To: "m.c", Max: 10}), opMove(&jobpb.MoveJobs{Topic: "m.c", To: "out", Max: 10}))))
-		require.Equal(t, usage{topics: 3}, r.held("m"))
+		require.Equal(t, record.Usage{Topics: 3}, r.held("m"))
 	})
 }
 

@@ -3,7 +3,7 @@ package fsm
 import (
 	"cmp"
 
-	"tarry/job"
+	"tarry/fsm/internal/record"
 	"tarry/job/jobpb"
 )
 
@@ -18,22 +18,22 @@ func (t *topic) retention() int64 { return t.settings.GetRetainMs() }
 // or EXPIRED.
 //
 // The end of the retention is fixed here: a later change of the setting does not move it.
-func (x *tx) endJob(t *topic, rec *record, from listKind, as jobpb.Event_Kind, reason string) error {
+func (x *tx) endJob(t *topic, rec *record.Job, from record.List, as jobpb.Event_Kind, reason string) error {
 	keep := t.retention()
 	if keep == 0 {
 		return x.erase(t, rec, from)
 	}
-	how := phaseDeleted
+	how := record.PhaseDeleted
 	if as == jobpb.Event_FINISHED {
-		how = phaseFinished
+		how = record.PhaseFinished
 	}
-	err := x.move(t, rec, from, listEnded, func(s *jobStatus) {
+	err := x.move(t, rec, from, record.ListEnded, func(s *record.Status) {
 		until := x.clock() + keep + retentionStepMS - 1
-		s.setEnded(how, x.clock(), until-until%retentionStepMS)
-		x.recordEvent(t, rec, as, listEnded, s.attempts, reason)
+		s.SetEnded(how, x.clock(), until-until%retentionStepMS)
+		x.recordEvent(t, rec, as, record.ListEnded, s.Attempts, reason)
 	})
 	// Two for each job that ends, so that a topic above a lowered maximum comes down to it.
-	for n := 0; n < 2 && err == nil && t.counts[listEnded] > x.maxRetained(t); n++ {
+	for n := 0; n < 2 && err == nil && t.Counts[record.ListEnded] > x.maxRetained(t); n++ {
 		err = x.dropFirstRetained(t)
 	}
 	return err
@@ -46,35 +46,18 @@ func (x *tx) maxRetained(t *topic) uint64 {
 
 // dropFirstRetained drops the job of a topic whose retention ends first.
 func (x *tx) dropFirstRetained(t *topic) error {
-	p, ok, err := x.head(t, listEnded)
+	p, ok, err := x.head(t, record.ListEnded)
 	if err != nil || !ok {
 		return err
 	}
-	return x.dropRetained(t, p.seq)
+	return x.dropRetained(t, p.Seq)
 }
 
 // dropRetained ends the retention of a job.
 func (x *tx) dropRetained(t *topic, seq uint64) error {
-	rec, err := x.jobIn(t, listEnded, seq, false)
+	rec, err := x.jobIn(t, record.ListEnded, seq, false)
 	if err != nil {
 		return err
 	}
-	return x.erase(t, rec, listEnded)
-}
-
-// endedWords describes how and when a job ended.
-func (rec *record) endedWords() string {
-	word := "finished"
-	if rec.status.phase == phaseDeleted {
-		word = "deleted"
-	}
-	return word + " at " + job.Instant(rec.status.endedMS())
-}
-
-// endedNote returns what to add to the refusal of an add whose id a retained job has.
-func (rec *record) endedNote() string {
-	if !rec.status.phase.ended() {
-		return ""
-	}
-	return ", which was " + rec.endedWords() + " and is retained"
+	return x.erase(t, rec, record.ListEnded)
 }

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -12,50 +13,45 @@ const overrun = "time to run exceeded"
 
 // timeOut ends a reservation that has expired.
 func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
-	rec, err := x.jobIn(t, listReserved, seq, false)
+	rec, err := x.jobIn(t, record.ListReserved, seq, false)
 	if err != nil {
 		return err
 	}
-	t.timeouts++
-	to, wait := listDead, int64(0)
-	if !rec.exhausted() {
+	t.Timeouts++
+	to, wait := record.ListDead, int64(0)
+	if !rec.Exhausted() {
 		if wait, err = x.backoff(t, rec, entropy, nil); err != nil { // it has waited for its time to run
 			return err
 		}
-		to = listReady
+		to = record.ListReady
 		if wait > 0 {
-			to = listDelayed
+			to = record.ListDelayed
 		}
 	}
 	x.timeouts = append(x.timeouts, job.Timeout{
-		Seq: rec.seq, Generation: rec.status.generation, AtMS: rec.status.reservedUntilMS(), State: to.state(rec.status.phase),
+		Seq: rec.Seq, Generation: rec.Status.Generation, AtMS: rec.Status.ReservedUntilMS(), State: to.State(rec.Status.Phase),
 	})
-	return x.move(t, rec, listReserved, to, func(s *jobStatus) {
-		s.timeouts++
-		s.timedOut = true
-		s.reason = overrun
-		if to != listDead {
-			s.setWaiting()
+	return x.move(t, rec, record.ListReserved, to, func(s *record.Status) {
+		s.Timeouts++
+		s.TimedOut = true
+		s.Reason = overrun
+		if to != record.ListDead {
+			s.SetWaiting()
 		}
 		switch to {
-		case listDelayed:
-			s.dueMS, s.lastDelayMS = x.clock()+wait, wait
-		case listDead:
-			s.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.status.attempts, rec.status.maxAttempts)
+		case record.ListDelayed:
+			s.DueMS, s.LastDelayMS = x.clock()+wait, wait
+		case record.ListDead:
+			s.Reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.Status.Attempts, rec.Status.MaxAttempts)
 			x.setDead(t, s)
 		}
-		x.recordEvent(t, rec, jobpb.Event_TIMED_OUT, to, rec.status.attempts, "")
+		x.recordEvent(t, rec, jobpb.Event_TIMED_OUT, to, rec.Status.Attempts, "")
 	})
-}
-
-// exhausted reports whether the job has no attempt left.
-func (rec *record) exhausted() bool {
-	return rec.status.maxAttempts != 0 && rec.status.attempts >= rec.status.maxAttempts
 }
 
 // setDead makes a job of the topic dead, behind those that died before it.
-func (x *tx) setDead(t *topic, s *jobStatus) {
-	s.setDead(t.rank, x.clock())
-	t.rank++
-	t.died++
+func (x *tx) setDead(t *topic, s *record.Status) {
+	s.SetDead(t.Rank, x.clock())
+	t.Rank++
+	t.Died++
 }

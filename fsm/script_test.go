@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -201,7 +204,7 @@ func (s *script) do1(c command) string {
 	r := s.apply(op)[0]
 	text := resultText(r)
 	if r.Code != jobpb.Code_OK {
-		digest, err := before.Digest()
+		digest, err := check.Digest(before, nil)
 		require.NoError(s.t, err)
 		if s.digest() != digest {
 			text += "\n  the state has changed"
@@ -225,7 +228,7 @@ func (s *script) op(c command) *jobpb.Op {
 	op, m := newOp(s.t, c.name)
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
-		k.Add.TtrMs = minuteMS
+		k.Add.TtrMs = record.MinuteMS
 	case *jobpb.Op_Reserve:
 		k.Reserve.Max = 1
 	case *jobpb.Op_Advance:
@@ -248,7 +251,7 @@ func (s *script) op(c command) *jobpb.Op {
 		}
 		part := list.Mutable(fd).List().AppendMutable().Message()
 		if a, ok := part.Interface().(*jobpb.Add); ok {
-			a.TtrMs = minuteMS
+			a.TtrMs = record.MinuteMS
 		}
 		s.setAll(part, p)
 	}
@@ -315,7 +318,7 @@ func (s *script) print(c command) string {
 
 // read does a read that has no words of its own above: a field of jobpb.Read, with the
 // values of of in its first fields if it is a message.
-func (s *script) read(v *View, what string, of []string) string {
+func (s *script) read(v *view.View, what string, of []string) string {
 	read := new(jobpb.Read)
 	m := read.ProtoReflect()
 	fd := m.Descriptor().Fields().ByName(protoreflect.Name(what))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -213,7 +214,7 @@ func messageText(m protoreflect.Message) string {
 func hidden(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	switch fd.Name() {
 	case "ttr_ms": // of adds that name none
-		return m.Get(fd).Int() == minuteMS
+		return m.Get(fd).Int() == record.MinuteMS
 	case "modified_ms": // the model holds it
 		return true
 	case "history": // the add, which each job has

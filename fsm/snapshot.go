@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -107,12 +108,12 @@ func (m *Machine) checkpoint(path string) (live string, err error) {
 func (m *Machine) readStream(path string) (*Stream, error) {
 	s := &Stream{}
 	err := m.dir.Inspect(path, func(db *pebble.DB) error {
-		meta, err := readMeta(db)
+		meta, err := record.ReadMeta(db)
 		if err != nil {
 			return err
 		}
-		s.Applied = furthest(meta.applied(), meta.durable)
-		s.ClusterID, s.Version, s.Totals = meta.clusterID, meta.version, meta.totals()
+		s.Applied = record.Furthest(meta.Applied(), meta.Durable)
+		s.ClusterID, s.Version, s.Totals = meta.ClusterID, meta.Version, meta.Totals()
 		return nil
 	})
 	return s, err
@@ -183,7 +184,7 @@ func (m *Machine) checkReceived(r *Receiver, want Applied) error {
 	}
 	var got Applied
 	err := r.Inspect(func(db *pebble.DB) (err error) {
-		if got, err = readApplied(db); err != nil {
+		if got, err = record.ReadApplied(db); err != nil {
 			return err
 		}
 		return readAll(db)

@@ -14,7 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
+	"tarry/fsm/view"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -88,8 +91,8 @@ func TestStreamCarriesTheStateItWasOpenedAt(t *testing.T) {
 
 	before := to.m.View()
 	require.NoError(t, to.m.Install(rec, want))
-	_, err = before.Digest()
-	require.ErrorIs(t, err, ErrViewEnded)
+	_, err = check.Digest(before, nil)
+	require.ErrorIs(t, err, view.ErrEnded)
 	require.NoError(t, before.Close())
 	require.Equal(t, want, to.m.Applied())
 	require.Equal(t, digest, to.digest())
@@ -206,15 +209,15 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	t.Run("a newer state format", func(t *testing.T) {
 		other := newRig(t, Options{})
 		fill(other, 1)
-		state := other.m.meta.state.append(nil)
+		state := other.m.meta.State.Append(nil)
 		newer := bytes.Clone(state)
 		newer[0]++
-		require.NoError(t, other.m.store.db.Set(keyState, newer, pebble.NoSync))
+		require.NoError(t, other.m.store.db.Set(record.KeyState, newer, pebble.NoSync))
 		dir := "state/checkpoint-9"
 		_, err := other.m.checkpoint(dir)
 		require.NoError(t, err)
-		require.NoError(t, other.m.store.db.Set(keyState, state, pebble.NoSync))
-		refuses(to, packDir(t, other.fs, dir, want), want, fmt.Sprintf("format version %d", formatVersion+1))
+		require.NoError(t, other.m.store.db.Set(record.KeyState, state, pebble.NoSync))
+		refuses(to, packDir(t, other.fs, dir, want), want, fmt.Sprintf("format version %d", record.FormatVersion+1))
 	})
 	for at := 0; at < len(data); at += 499 {
 		bad := bytes.Clone(data)

@@ -13,14 +13,16 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/fsm/check"
+	"tarry/fsm/internal/record"
 	"tarry/internal/golden"
 	"tarry/job/jobpb"
 )
 
 // followedSpaces are the keyspaces that a standby has from its primary. The others are about
 // the nodes of a cluster.
-var followedSpaces = slices.DeleteFunc(slices.Clone(digestSpaces[:]), func(space byte) bool {
-	return slices.Contains([]byte{spaceAdmission, spaceForgotten, spaceRemoved}, space)
+var followedSpaces = slices.DeleteFunc(slices.Clone(check.DigestSpaces[:]), func(space byte) bool {
+	return slices.Contains([]byte{record.SpaceAdmission, record.SpaceForgotten, record.SpaceRemoved}, space)
 })
 
 // queueDigest is the digest of the part of the state that a standby has from its primary.
@@ -28,18 +30,18 @@ func queueDigest(t testing.TB, m *Machine) string {
 	v := m.View()
 	defer v.Close()
 	h := sha256.New()
-	require.NoError(t, v.read(func(r pebble.Reader) error {
-		meta, err := readMeta(r)
+	require.NoError(t, v.With(func(r pebble.Reader) error {
+		meta, err := record.ReadMeta(r)
 		if err != nil {
 			return err
 		}
-		s := &meta.state
-		fmt.Fprintln(h, s.clockMS, s.nextSeq, s.lastTopic, s.topics, s.gatheredDue, s.counts, s.deadReasons, s.recentDue, meta.version, meta.reset, meta.walk, meta.migrating)
-		for _, p := range meta.pending {
-			fmt.Fprintln(h, p.at, p.term, p.op)
+		s := &meta.State
+		fmt.Fprintln(h, s.ClockMS, s.NextSeq, s.LastTopic, s.Topics, s.GatheredDue, s.Counts, s.DeadReasons, s.RecentDue, meta.Version, meta.Reset, meta.Walk, meta.Migrating)
+		for _, p := range meta.Pending {
+			fmt.Fprintln(h, p.At, p.Term, p.Op)
 		}
 		for _, space := range followedSpaces {
-			err := v.scan(r, []byte{space}, []byte{space + 1}, func(key, value []byte) error {
+			err := v.Scan(r, []byte{space}, []byte{space + 1}, func(key, value []byte) error {
 				fmt.Fprintf(h, "%x=%x\n", key, value)
 				return nil
 			})
@@ -167,13 +169,13 @@ func (s *simulation) disturbStandby(b *standbyRig) {
 
 // promoteAndUse ends the mode, after which the machine is like any other.
 func promoteAndUse(t *testing.T, s *simulation, b *standbyRig) {
-	seq := b.m.meta.state.nextSeq
+	seq := b.m.meta.State.NextSeq
 	b.append(t, opPromote())
 	rs := b.catchUp(t, 1000)
 	require.Equal(t, jobpb.Code_OK, rs[len(rs)-1].Code, rs[len(rs)-1].Message)
 	require.False(t, b.m.Follows())
-	require.Empty(t, b.m.meta.pending)
-	require.GreaterOrEqual(t, b.m.meta.state.nextSeq, seq+seqGap)
+	require.Empty(t, b.m.meta.Pending)
+	require.GreaterOrEqual(t, b.m.meta.State.NextSeq, seq+seqGap)
 	b.reopen()
 	b.append(t, followed("the primary", s.log[:1]), opPromote())
 	b.append(t, opAdvance(1000))
@@ -322,13 +324,13 @@ func TestTheRecordOfAStandbyKeepsItsBytes(t *testing.T) {
 		Mode: jobpb.StandbyMode_STANDBY_PROMOTED, Primary: "the primary", Index: 300, Term: 2, SeenIndex: 301, SeenMs: 1_700_000_000_000,
 		Promotions: 1, PromotedMs: 1_700_000_001_000, CaughtUpMs: 1_699_999_999_000,
 	}
-	written, err := appendStandby(nil, s)
+	written, err := record.AppendStandby(nil, s)
 	require.NoError(t, err)
-	read, err := decodeStandby(golden.Frozen(t, "standby-10", written))
+	read, err := record.DecodeStandby(golden.Frozen(t, "standby-10", written))
 	require.NoError(t, err)
 	require.True(t, proto.Equal(s, read))
 	for n := range written {
-		if cut, err := decodeStandby(written[:n]); err == nil {
+		if cut, err := record.DecodeStandby(written[:n]); err == nil {
 			require.False(t, proto.Equal(s, cut))
 		}
 	}

@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"tarry/fsm/internal/record"
+	"tarry/fsm/internal/window"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -11,11 +13,11 @@ const topicKeepMS = 60 * 60 * 1000
 
 // topic is a topic in memory: its record, and the heads of its lists.
 type topic struct {
-	topicRecord
+	record.Topic
 	name     string
-	windows  [listCount]window    // by list
-	settings *jobpb.TopicSettings // nil: none; never changed, only replaced
-	limits   *limits              // those in the settings; nil: none
+	windows  [record.ListCount]window.Window // by list
+	settings *jobpb.TopicSettings            // nil: none; never changed, only replaced
+	limits   *limits                         // those in the settings; nil: none
 	// namespace is that whose prefix the name begins with; nil: none.
 	namespace *namespace
 
@@ -37,15 +39,15 @@ type topic struct {
 
 // idle reports whether nothing is lost with a topic but its totals.
 func (t *topic) idle(now int64) bool {
-	return t.jobs() == 0 && !t.paused() && (t.bucket == nil || t.limits.rate.until(t.bucket, t.limits.rate.burst) <= now)
+	return t.Jobs() == 0 && !t.Paused() && (t.Bucket == nil || t.limits.rate.Until(t.Bucket, t.limits.rate.Burst) <= now)
 }
 
 // keptUntil returns when a topic without jobs is dropped. Its bucket is full then, like
 // that of a new topic.
 func (t *topic) keptUntil() int64 {
-	end := t.emptySince + topicKeepMS
-	if t.bucket != nil {
-		end = max(end, t.limits.rate.until(t.bucket, t.limits.rate.burst))
+	end := t.EmptySince + topicKeepMS
+	if t.Bucket != nil {
+		end = max(end, t.limits.rate.Until(t.Bucket, t.limits.rate.Burst))
 	}
 	return end
 }
@@ -53,8 +55,8 @@ func (t *topic) keptUntil() int64 {
 // events returns the counts of the topic's events so far.
 func (t *topic) events() job.TopicEvents {
 	return job.TopicEvents{
-		job.TopicAdded: t.added, job.TopicDelivered: t.delivered, job.TopicFinished: t.finished,
-		job.TopicDeleted: t.deleted, job.TopicTimeout: t.timeouts, job.TopicDied: t.died, job.TopicExpired: t.expired,
+		job.TopicAdded: t.Added, job.TopicDelivered: t.delivered, job.TopicFinished: t.Finished,
+		job.TopicDeleted: t.Deleted, job.TopicTimeout: t.Timeouts, job.TopicDied: t.Died, job.TopicExpired: t.Expired,
 	}
 }
 
@@ -66,7 +68,9 @@ func (t *topic) takeEvents() job.TopicEvents {
 	return more
 }
 
-func (t *topic) listID(list listKind) listID { return listID{topic: t.number, list: list} }
+func (t *topic) listID(list record.List) record.ListID {
+	return record.ListID{Topic: t.Number, List: list}
+}
 
 // soonMax bounds TopicChange.Soon: as many jobs as often fall due at once.
 const soonMax = 16
@@ -74,13 +78,13 @@ const soonMax = 16
 // soon returns TopicChange.Soon. It is empty while a pause or a limit may hold the jobs
 // back at those instants.
 func (t *topic) soon() []int64 {
-	live := t.windows[listDelayed].live()
-	if len(live) == 0 || t.paused() || t.limits != nil {
+	live := t.windows[record.ListDelayed].Live()
+	if len(live) == 0 || t.Paused() || t.limits != nil {
 		return nil
 	}
 	instants := make([]int64, min(len(live), soonMax))
 	for i := range instants {
-		instants[i] = live[i].instant
+		instants[i] = live[i].Instant
 	}
 	return instants
 }

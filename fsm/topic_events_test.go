@@ -22,7 +22,7 @@ func TestEventsAreWhatHappened(t *testing.T) {
 			before := map[string]job.TopicEvents{}
 			numbers := map[string]uint32{}
 			for name, topic := range r.m.topics {
-				before[name], numbers[name] = topic.events(), topic.number
+				before[name], numbers[name] = topic.events(), topic.Number
 			}
 			results, changes, err := r.m.Apply(s.log[from:], true)
 			require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestEventsAreWhatHappened(t *testing.T) {
 			for i, c := range changes.Topics {
 				delivered += changes.Events[i][job.TopicDelivered]
 				now := r.m.topics[c.Name]
-				if was, ok := before[c.Name]; ok && now != nil && now.number == numbers[c.Name] {
+				if was, ok := before[c.Name]; ok && now != nil && now.Number == numbers[c.Name] {
 					all := now.events()
 					require.Equal(t, all.Since(&was), changes.Events[i], c.Name)
 					compared++

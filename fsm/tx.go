@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -27,14 +28,14 @@ type tx struct {
 	indexBatch, idBatch *pebble.Batch
 	ops                 job.OpReader // of the entry being applied; operations must not be kept
 
-	jobs       map[uint64]*record // read or changed, those that are gone included
-	ids        map[string]uint64  // producer ids of new jobs
-	touched    []*topic           // must be written at commit, dropped ones included
-	dirty      []*topic           // need refreshHeads
-	namespaces []*namespace       // must be written at commit
-	seen       uint64             // mark of the running Reserve
+	jobs       map[uint64]*record.Job // read or changed, those that are gone included
+	ids        map[string]uint64      // producer ids of new jobs
+	touched    []*topic               // must be written at commit, dropped ones included
+	dirty      []*topic               // need refreshHeads
+	namespaces []*namespace           // must be written at commit
+	seen       uint64                 // mark of the running Reserve
 
-	deadChanges map[deadGroup]int64 // jobs that joined or left; mostly empty
+	deadChanges map[record.DeadGroup]int64 // jobs that joined or left; mostly empty
 
 	term  uint64 // of the entry being applied; a followed one has its primary's
 	nowMS int64  // the time of that entry
@@ -91,7 +92,7 @@ func (x *tx) close() error {
 
 func (x *tx) reset() {
 	if x.jobs == nil || len(x.jobs) > txKeep {
-		x.jobs, x.ids = make(map[uint64]*record), make(map[string]uint64)
+		x.jobs, x.ids = make(map[uint64]*record.Job), make(map[string]uint64)
 	}
 	clear(x.jobs)
 	if len(x.deadChanges) > txKeep {
@@ -114,14 +115,14 @@ func must(err error) {
 }
 
 // job returns a job, with its body if withBody; nil: there is none.
-func (x *tx) job(seq uint64, withBody bool) (rec *record, err error) {
+func (x *tx) job(seq uint64, withBody bool) (rec *record.Job, err error) {
 	rec, ok := x.jobs[seq]
 	switch {
-	case ok && rec.gone, seq >= x.m.meta.state.nextSeq:
+	case ok && rec.Gone, seq >= x.m.meta.State.NextSeq:
 		return nil, nil
 	case !ok:
 		if rec = x.m.recent.take(seq); rec == nil {
-			rec, err = readJob(x.db, seq, withBody)
+			rec, err = record.ReadJob(x.db, seq, withBody)
 		}
 	}
 	if err != nil {
@@ -131,18 +132,18 @@ func (x *tx) job(seq uint64, withBody bool) (rec *record, err error) {
 		return nil, nil
 	}
 	x.jobs[seq] = rec
-	if withBody && rec.body == nil {
-		if rec.body, err = readBody(x.db, seq); err != nil {
+	if withBody && rec.Body == nil {
+		if rec.Body, err = record.ReadBody(x.db, seq); err != nil {
 			return nil, fmt.Errorf("job %d: %w", seq, err)
 		}
-		rec.ownBody = true
+		rec.OwnBody = true
 	}
 	return rec, nil
 }
 
 // jobIn returns a job that a list has. If there is no such job, the store is damaged or
 // the code is wrong.
-func (x *tx) jobIn(t *topic, list listKind, seq uint64, withBody bool) (*record, error) {
+func (x *tx) jobIn(t *topic, list record.List, seq uint64, withBody bool) (*record.Job, error) {
 	rec, err := x.job(seq, withBody)
 	if err == nil && rec == nil {
 		err = fmt.Errorf("topic %q lists job %d in %s, but the job does not exist", t.name, seq, list)
@@ -151,12 +152,12 @@ func (x *tx) jobIn(t *topic, list listKind, seq uint64, withBody bool) (*record,
 }
 
 // jobByID returns a job by the producer's or the server's id; nil: there is none.
-func (x *tx) jobByID(id string) (*record, error) {
+func (x *tx) jobByID(id string) (*record.Job, error) {
 	seq, given := x.ids[id]
 	fromServer := false
 	if !given {
 		var err error
-		if seq, fromServer, err = findID(x.db, x.m.options.Shard, id, x.key); err != nil {
+		if seq, fromServer, err = record.FindID(x.db, x.m.options.Shard, id, x.key); err != nil {
 			return nil, err
 		}
 	}
@@ -164,110 +165,110 @@ func (x *tx) jobByID(id string) (*record, error) {
 		return nil, nil
 	}
 	rec, err := x.job(seq, false)
-	if rec != nil && fromServer && rec.spec.id != "" {
+	if rec != nil && fromServer && rec.Spec.ID != "" {
 		return nil, err // it has an id of its own
 	}
 	return rec, err
 }
 
 // rewrite writes the spec of a job with another body. The caller saves the status.
-func (x *tx) rewrite(rec *record, kind jobpb.BodyKind, body []byte) {
-	x.hold(x.m.byNumber[rec.topic()], 0, int64(len(body)-rec.bodyLen))
-	rec.body, rec.bodyLen, rec.ownBody = body, len(body), false
-	rec.spec.bodyKind, rec.spec.topic = kind, rec.topic()
-	rec.status.rewritten = true
-	x.value = rec.spec.append(x.value[:0], body)
-	must(x.batch.Set(x.seqKey(spaceSpec, rec.seq), x.value, nil))
+func (x *tx) rewrite(rec *record.Job, kind jobpb.BodyKind, body []byte) {
+	x.hold(x.m.byNumber[rec.Topic()], 0, int64(len(body)-rec.BodyLen))
+	rec.Body, rec.BodyLen, rec.OwnBody = body, len(body), false
+	rec.Spec.BodyKind, rec.Spec.Topic = kind, rec.Topic()
+	rec.Status.Rewritten = true
+	x.value = rec.Spec.Append(x.value[:0], body)
+	must(x.batch.Set(x.seqKey(record.SpaceSpec, rec.Seq), x.value, nil))
 }
 
 // create writes a new job and adds it to a list.
-func (x *tx) create(t *topic, rec *record, list listKind) {
-	x.jobs[rec.seq] = rec
-	x.value = rec.spec.append(x.value[:0], rec.body)
-	must(x.batch.Set(x.seqKey(spaceSpec, rec.seq), x.value, nil))
-	if rec.spec.id != "" {
-		x.ids[rec.spec.id] = rec.seq
-		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
-		must(x.idBatch.Set(x.nameKey(spaceID, rec.spec.id), x.value, nil))
+func (x *tx) create(t *topic, rec *record.Job, list record.List) {
+	x.jobs[rec.Seq] = rec
+	x.value = rec.Spec.Append(x.value[:0], rec.Body)
+	must(x.batch.Set(x.seqKey(record.SpaceSpec, rec.Seq), x.value, nil))
+	if rec.Spec.ID != "" {
+		x.ids[rec.Spec.ID] = rec.Seq
+		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.Seq)
+		must(x.idBatch.Set(x.nameKey(record.SpaceID, rec.Spec.ID), x.value, nil))
 	}
-	if rec.spec.hasPushURL() {
-		t.pushURLs++
+	if rec.Spec.HasPushURL() {
+		t.PushURLs++
 	}
-	x.hold(t, 1, int64(rec.bodyLen))
+	x.hold(t, 1, int64(rec.BodyLen))
 	x.list(t, rec, list)
 }
 
 // erase deletes a job that is in the list, with all its records.
-func (x *tx) erase(t *topic, rec *record, list listKind) error {
+func (x *tx) erase(t *topic, rec *record.Job, list record.List) error {
 	if err := x.unlist(t, rec, list); err != nil {
 		return err
 	}
 	if err := x.reindex(rec, t.settings, nil); err != nil {
 		return err
 	}
-	if list != listEnded && rec.spec.hasPushURL() {
-		t.pushURLs--
+	if list != record.ListEnded && rec.Spec.HasPushURL() {
+		t.PushURLs--
 	}
-	if rec.status.rewritten {
-		must(x.batch.Delete(x.seqKey(spaceSpec, rec.seq), nil))
+	if rec.Status.Rewritten {
+		must(x.batch.Delete(x.seqKey(record.SpaceSpec, rec.Seq), nil))
 	} else {
-		must(x.batch.SingleDelete(x.seqKey(spaceSpec, rec.seq), nil))
+		must(x.batch.SingleDelete(x.seqKey(record.SpaceSpec, rec.Seq), nil))
 	}
-	must(x.batch.Delete(x.seqKey(spaceStatus, rec.seq), nil))
-	if rec.spec.id != "" {
-		must(x.idBatch.SingleDelete(x.nameKey(spaceID, rec.spec.id), nil))
+	must(x.batch.Delete(x.seqKey(record.SpaceStatus, rec.Seq), nil))
+	if rec.Spec.ID != "" {
+		must(x.idBatch.SingleDelete(x.nameKey(record.SpaceID, rec.Spec.ID), nil))
 	}
-	x.hold(t, -1, -int64(rec.bodyLen))
-	rec.gone, rec.body = true, nil
-	if t.jobs() == 0 {
+	x.hold(t, -1, -int64(rec.BodyLen))
+	rec.Gone, rec.Body = true, nil
+	if t.Jobs() == 0 {
 		x.emptied(t)
 	}
 	return nil
 }
 
 // save writes a job's status as a new revision.
-func (x *tx) save(rec *record) {
-	rec.status.revision++
-	rec.status.modifiedMS = x.clock()
+func (x *tx) save(rec *record.Job) {
+	rec.Status.Revision++
+	rec.Status.ModifiedMS = x.clock()
 	x.writeStatus(rec)
 }
 
-func (x *tx) writeStatus(rec *record) {
-	x.value = rec.status.append(x.value[:0], statusFormat(x.m.meta.version))
-	must(x.batch.Set(x.seqKey(spaceStatus, rec.seq), x.value, nil))
+func (x *tx) writeStatus(rec *record.Job) {
+	x.value = rec.Status.Append(x.value[:0], record.StatusFormat(x.m.meta.Version))
+	must(x.batch.Set(x.seqKey(record.SpaceStatus, rec.Seq), x.value, nil))
 }
 
 // move removes a job from a list, calls change to change its status, saves it and adds it
 // to another list.
-func (x *tx) move(t *topic, rec *record, from, to listKind, change func(*jobStatus)) error {
+func (x *tx) move(t *topic, rec *record.Job, from, to record.List, change func(*record.Status)) error {
 	return x.moveTo(t, t, rec, from, to, change)
 }
 
 // moveTo is move to a list of another topic.
-func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change func(*jobStatus)) error {
+func (x *tx) moveTo(t, target *topic, rec *record.Job, from, to record.List, change func(*record.Status)) error {
 	if err := x.unlist(t, rec, from); err != nil {
 		return err
 	}
-	change(&rec.status)
+	change(&rec.Status)
 	// A retained job is not counted, and moves within its list when the clock is reset.
-	counted, counts := from != listEnded, to != listEnded
-	if (t != target || counted != counts) && rec.spec.hasPushURL() {
+	counted, counts := from != record.ListEnded, to != record.ListEnded
+	if (t != target || counted != counts) && rec.Spec.HasPushURL() {
 		if counted {
-			t.pushURLs--
+			t.PushURLs--
 		}
 		if counts {
-			target.pushURLs++
+			target.PushURLs++
 		}
 	}
 	if t != target {
-		x.hold(t, -1, -int64(rec.bodyLen))
-		x.hold(target, 1, int64(rec.bodyLen))
+		x.hold(t, -1, -int64(rec.BodyLen))
+		x.hold(target, 1, int64(rec.BodyLen))
 		if err := x.reindex(rec, t.settings, target.settings); err != nil {
 			return err
 		}
-		rec.status.movedTo = target.number
-		x.recordEvent(target, rec, jobpb.Event_MOVED, to, rec.status.attempts, "from "+t.name)
-		if t.jobs() == 0 {
+		rec.Status.MovedTo = target.Number
+		x.recordEvent(target, rec, jobpb.Event_MOVED, to, rec.Status.Attempts, "from "+t.name)
+		if t.Jobs() == 0 {
 			x.emptied(t)
 		}
 	}
@@ -277,91 +278,91 @@ func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change fun
 }
 
 // insertPlace adds a place to a list.
-func (x *tx) insertPlace(t *topic, list listKind, p place) {
+func (x *tx) insertPlace(t *topic, list record.List, p record.Place) {
 	x.value = x.value[:0]
-	if list == listDelayed {
-		x.m.dueChanges.change(topicMinuteOf(t.number, p.instant), 1)
-		x.value = binary.BigEndian.AppendUint32(x.value, p.carried)
+	if list == record.ListDelayed {
+		x.m.dueChanges.change(record.TopicMinuteOf(t.Number, p.Instant), 1)
+		x.value = binary.BigEndian.AppendUint32(x.value, p.Carried)
 	}
 	must(x.indexBatch.Set(x.indexKey(t, list, p), x.value, nil))
-	t.windows[list].insert(p)
-	t.counts[list]++
-	x.m.meta.state.counts[list]++
-	if isUrgent(list, p) {
-		t.urgent++
+	t.windows[list].Insert(p)
+	t.Counts[list]++
+	x.m.meta.State.Counts[list]++
+	if record.IsUrgent(list, p) {
+		t.Urgent++
 	}
 	x.touch(t)
 }
 
 // removePlace removes a place from a list.
-func (x *tx) removePlace(t *topic, list listKind, p place) error {
+func (x *tx) removePlace(t *topic, list record.List, p record.Place) error {
 	must(x.indexBatch.SingleDelete(x.indexKey(t, list, p), nil))
-	if list == listDelayed {
-		x.m.dueChanges.change(topicMinuteOf(t.number, p.instant), -1)
+	if list == record.ListDelayed {
+		x.m.dueChanges.change(record.TopicMinuteOf(t.Number, p.Instant), -1)
 	}
 	w := &t.windows[list]
-	if err := w.remove(p); err != nil {
+	if err := w.Remove(p); err != nil {
 		return fmt.Errorf("topic %q, jobs in %s: %w", t.name, list, err)
 	}
-	t.counts[list]--
-	x.m.meta.state.counts[list]--
-	if isUrgent(list, p) {
-		t.urgent--
+	t.Counts[list]--
+	x.m.meta.State.Counts[list]--
+	if record.IsUrgent(list, p) {
+		t.Urgent--
 	}
-	if t.counts[list] == 0 {
-		w.emptied()
+	if t.Counts[list] == 0 {
+		w.Emptied()
 	}
 	x.touch(t)
 	return nil
 }
 
 // head returns the first place of a topic's list.
-func (x *tx) head(t *topic, list listKind) (place, bool, error) {
+func (x *tx) head(t *topic, list record.List) (record.Place, bool, error) {
 	return x.m.head(x.db, t, list)
 }
 
 // listOf returns the list that a job is in; see the function listOf.
-func (x *tx) listOf(t *topic, rec *record) (listKind, error) {
-	if list := rec.listByPhase(x.m.meta.maxClock()); list != listNone {
+func (x *tx) listOf(t *topic, rec *record.Job) (record.List, error) {
+	if list := rec.ListByPhase(x.m.meta.MaxClock()); list != record.ListNone {
 		return list, nil
 	}
-	p := rec.place(listDelayed)
-	delayed, known := t.windows[listDelayed].has(p)
+	p := rec.Place(record.ListDelayed)
+	delayed, known := t.windows[record.ListDelayed].Has(p)
 	if !known {
 		var err error
-		if delayed, err = hasPlace(x.db, t.listID(listDelayed), p); err != nil {
-			return listNone, err
+		if delayed, err = record.HasPlace(x.db, t.listID(record.ListDelayed), p); err != nil {
+			return record.ListNone, err
 		}
 	}
-	return waitingList(delayed), nil
+	return record.WaitingList(delayed), nil
 }
 
 // topicOf returns the topic of a job; it exists as long as the job does.
-func (x *tx) topicOf(rec *record) (*topic, error) {
-	t := x.m.byNumber[rec.topic()]
+func (x *tx) topicOf(rec *record.Job) (*topic, error) {
+	t := x.m.byNumber[rec.Topic()]
 	if t == nil {
-		return nil, fmt.Errorf("job %d is in topic number %d, which does not exist", rec.seq, rec.topic())
+		return nil, fmt.Errorf("job %d is in topic number %d, which does not exist", rec.Seq, rec.Topic())
 	}
 	return t, nil
 }
 
 // emptied notes that a topic has no jobs from now on.
 func (x *tx) emptied(t *topic) {
-	t.emptySince = x.clock()
+	t.EmptySince = x.clock()
 	x.m.allHaveJobs = false
 }
 
 // newTopic makes a topic. The caller adds a job to it, or calls emptied.
 func (x *tx) newTopic(name string) *topic {
 	name = strings.Clone(name) // it outlives the entry
-	number := x.m.meta.state.lastTopic + 1
+	number := x.m.meta.State.LastTopic + 1
 	for number == 0 || x.m.byNumber[number] != nil {
 		number++ // after four billion topics the numbers start again
 	}
-	x.m.meta.state.lastTopic = number
-	t := &topic{name: name, topicRecord: topicRecord{number: number}}
+	x.m.meta.State.LastTopic = number
+	t := &topic{name: name, Topic: record.Topic{Number: number}}
 	x.m.addTopic(t)
-	x.key = appendNumberKey(x.key[:0], number)
+	x.key = record.AppendNumberKey(x.key[:0], number)
 	must(x.batch.Set(x.key, []byte(name), nil))
 	x.updateLimits(t)
 	x.countTopic(t, 1)
@@ -373,8 +374,8 @@ func (x *tx) dropTopic(t *topic) {
 	x.touch(t)
 	x.m.dropTopic(t)
 	x.countTopic(t, -1)
-	must(x.batch.Delete(x.nameKey(spaceTopic, t.name), nil))
-	x.key = appendNumberKey(x.key[:0], t.number)
+	must(x.batch.Delete(x.nameKey(record.SpaceTopic, t.name), nil))
+	x.key = record.AppendNumberKey(x.key[:0], t.Number)
 	must(x.batch.Delete(x.key, nil))
 }
 
@@ -383,7 +384,7 @@ func (x *tx) dropTopic(t *topic) {
 func (x *tx) dropIdleTopics(most int, keep func(*topic) bool) {
 	idle := x.idleTopics(keep)
 	slices.SortFunc(idle, func(a, b *topic) int {
-		return cmp.Or(cmp.Compare(a.emptySince, b.emptySince), cmp.Compare(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.EmptySince, b.EmptySince), cmp.Compare(a.Number, b.Number))
 	})
 	for _, t := range idle[:min(len(idle), max(most, x.limits().MaxTopics/100+1))] {
 		x.dropTopic(t)
@@ -398,7 +399,7 @@ func (x *tx) idleTopics(keep func(*topic) bool) (idle []*topic) {
 	}
 	x.m.allHaveJobs = true
 	for _, t := range x.m.topics {
-		if t.jobs() == 0 {
+		if t.Jobs() == 0 {
 			x.m.allHaveJobs = false
 		}
 		if t.idle(x.clock()) && !keep(t) {
@@ -410,8 +411,8 @@ func (x *tx) idleTopics(keep func(*topic) bool) (idle []*topic) {
 
 // touch marks a topic as changed.
 func (x *tx) touch(t *topic) {
-	if t.bucket != nil {
-		t.bucket.fill(t.limits.rate, x.clock())
+	if t.Bucket != nil {
+		t.Bucket.Fill(t.limits.rate, x.clock())
 	}
 	if !t.touched {
 		t.touched = true
@@ -427,7 +428,7 @@ func (x *tx) touch(t *topic) {
 // that are due. It is called after the commit.
 func (x *tx) keepRecent() {
 	for _, rec := range x.jobs {
-		if !rec.gone && rec.status.phase < phaseDead && rec.status.dueMS <= x.clock() {
+		if !rec.Gone && rec.Status.Phase < record.PhaseDead && rec.Status.DueMS <= x.clock() {
 			x.m.recent.put(rec)
 		}
 	}
@@ -453,7 +454,7 @@ func (x *tx) refreshHeads() error {
 // limits returns the limits of the cluster version, by which all operations are checked.
 func (x *tx) limits() *job.Limits { return x.m.limits }
 
-func (x *tx) clock() int64 { return x.m.meta.state.clockMS }
+func (x *tx) clock() int64 { return x.m.meta.State.ClockMS }
 
 // after returns the first millisecond that is at least ms after the entry was proposed. What lasts
 // for a time ends then, so it is never shorter than asked for. Nothing that has no length waits.
@@ -464,19 +465,19 @@ func (x *tx) after(ms int64) int64 {
 	return x.clock() + 1 + ms
 }
 
-func (x *tx) name(rec *record) string { return rec.name(x.m.options.Shard) }
+func (x *tx) name(rec *record.Job) string { return rec.Name(x.m.options.Shard) }
 
 func (x *tx) seqKey(space byte, seq uint64) []byte {
-	x.key = appendSeqKey(x.key[:0], space, seq)
+	x.key = record.AppendSeqKey(x.key[:0], space, seq)
 	return x.key
 }
 
 func (x *tx) nameKey(space byte, name string) []byte {
-	x.key = appendNameKey(x.key[:0], space, name)
+	x.key = record.AppendNameKey(x.key[:0], space, name)
 	return x.key
 }
 
-func (x *tx) indexKey(t *topic, list listKind, p place) []byte {
-	x.key = t.listID(list).appendKey(x.key[:0], p)
+func (x *tx) indexKey(t *topic, list record.List, p record.Place) []byte {
+	x.key = t.listID(list).AppendKey(x.key[:0], p)
 	return x.key
 }

@@ -8,7 +8,7 @@ type limitUses [8]job.LimitUse
 // noteEmpty counts the topics without jobs that make room for others at the limit. It is called when a
 // topic has changed.
 func (mem *memory) noteEmpty(t *topic) {
-	if now := !t.dropped && t.jobs() == 0 && !t.paused(); now != t.spare {
+	if now := !t.dropped && t.Jobs() == 0 && !t.Paused(); now != t.spare {
 		t.spare = now
 		if now {
 			mem.spares++
@@ -22,7 +22,7 @@ func (mem *memory) noteEmpty(t *topic) {
 // which they go when others need their place.
 func (mem *memory) uses() limitUses {
 	topics := len(mem.topics)
-	if mem.meta.version >= 2 {
+	if mem.meta.Version >= 2 {
 		topics -= mem.spares
 	}
 	return limitUses{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -26,7 +27,7 @@ func opUpdateStamps(ref *jobpb.Ref, stamps uint32) *jobpb.Op {
 // formats returns the number of statuses by format.
 func formats(t *testing.T, r *rig) map[byte]int {
 	found := map[byte]int{}
-	require.NoError(t, scan(r.m.store.db, []byte{spaceStatus}, []byte{spaceStatus + 1}, func(_, value []byte) error {
+	require.NoError(t, record.Scan(r.m.store.db, []byte{record.SpaceStatus}, []byte{record.SpaceStatus + 1}, func(_, value []byte) error {
 		found[value[0]]++
 		return nil
 	}))
@@ -49,19 +50,19 @@ func TestMigrationRewritesRecordsInSteps(t *testing.T) {
 	for seq := uint64(1); seq <= 20; seq++ {
 		both(opBury(&jobpb.Bury{Ref: bySeq(seq), Reason: "broken"}))
 	}
-	require.Equal(t, map[byte]int{statusVersion: jobs}, formats(t, r), "nothing changes before the raise")
+	require.Equal(t, map[byte]int{record.StatusVersion: jobs}, formats(t, r), "nothing changes before the raise")
 
 	both(opRaise(job.NextVersion-1), opRaise(job.NextVersion))
 	require.EqualValues(t, job.NextVersion, r.m.Version())
 	require.True(t, r.m.Migrating())
-	require.Equal(t, jobs, formats(t, r)[statusVersion], "the raise itself rewrites nothing")
+	require.Equal(t, jobs, formats(t, r)[record.StatusVersion], "the raise itself rewrites nothing")
 	steps := 0
 	for ; r.m.Migrating(); steps++ {
-		before := formats(t, r)[statusVersion]
+		before := formats(t, r)[record.StatusVersion]
 		// The step must see what the same entry changed before it.
 		seq := uint64(21 + steps)
 		both(opFinish(bySeq(seq)), opStamp(bySeq(seq+10)), opMigrate(7))
-		require.LessOrEqual(t, before-formats(t, r)[statusVersion], 7+2)
+		require.LessOrEqual(t, before-formats(t, r)[record.StatusVersion], 7+2)
 		r.check()
 		switch steps {
 		case 1:
@@ -75,7 +76,7 @@ func TestMigrationRewritesRecordsInSteps(t *testing.T) {
 		require.Equal(t, twin.digest(), r.digest())
 	}
 	require.Greater(t, steps, 4)
-	require.Zero(t, formats(t, r)[statusVersion])
+	require.Zero(t, formats(t, r)[record.StatusVersion])
 	require.Equal(t, "broken", r.job(1).Reason)
 	digest := r.digest()
 	r.one(opMigrate(1))

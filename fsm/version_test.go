@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -34,7 +35,7 @@ func TestAFreshStateHasTheFirstVersion(t *testing.T) {
 
 // setVersion writes a version into a state, as a release that runs it does.
 func setVersion(t *testing.T, r *rig, version uint32) {
-	require.NoError(t, r.m.store.db.Set(keyVersion, appendVersion(nil, version, nil), pebble.NoSync))
+	require.NoError(t, r.m.store.db.Set(record.KeyVersion, record.AppendVersion(nil, version, nil), pebble.NoSync))
 }
 
 func TestNewerStateIsRefused(t *testing.T) {
@@ -51,7 +52,7 @@ func TestNewerStateIsRefused(t *testing.T) {
 	// The attempt changed nothing.
 	db, err := r.m.dir.Open(r.m.dir.Live())
 	require.NoError(t, err)
-	require.NoError(t, db.Delete(keyVersion, pebble.NoSync))
+	require.NoError(t, db.Delete(record.KeyVersion, pebble.NoSync))
 	require.NoError(t, db.Flush())
 	require.NoError(t, db.Close())
 	r.open()

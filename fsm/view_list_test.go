@@ -18,7 +18,7 @@ func (r *rig) listed(q *jobpb.JobQuery) (page *jobpb.JobPage, scanned int) {
 	v := r.m.View()
 	defer v.Close()
 	require.NoError(r.t, job.CheckJobQuery(q))
-	require.NoError(r.t, v.read(func(p pebble.Reader) (err error) { page, scanned, err = v.list(p, q); return err }))
+	require.NoError(r.t, v.With(func(p pebble.Reader) (err error) { page, scanned, err = v.List(p, q); return err }))
 	return page, scanned
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/internal/record"
+	"tarry/fsm/view"
 	"tarry/job"
 )
 
@@ -65,7 +67,7 @@ func (w *Watch) Add(reservations []job.Token) error {
 	all.mu.Unlock()
 	v := w.m.View()
 	err := w.m.endWatched(v, seqs)
-	if errors.Is(err, ErrViewEnded) {
+	if errors.Is(err, view.ErrEnded) {
 		err = nil // Install rechecks all that is registered
 	}
 	return errors.Join(err, v.Close())
@@ -96,16 +98,16 @@ func (w *Watch) Close() {
 
 // endWatched notifies the watches of the reservations of these jobs that have ended as of
 // the view.
-func (m *Machine) endWatched(v *View, seqs []uint64) error {
+func (m *Machine) endWatched(v *view.View, seqs []uint64) error {
 	for _, seq := range seqs {
-		var rec *record
+		var rec *record.Job
 		var next uint64
-		err := v.read(func(r pebble.Reader) (err error) {
-			if rec, err = readJob(r, seq, false); err != nil || rec != nil {
+		err := v.With(func(r pebble.Reader) (err error) {
+			if rec, err = record.ReadJob(r, seq, false); err != nil || rec != nil {
 				return err
 			}
-			meta, err := readMeta(r)
-			next = meta.state.nextSeq
+			meta, err := record.ReadMeta(r)
+			next = meta.State.NextSeq
 			return err
 		})
 		if err != nil {
@@ -131,7 +133,7 @@ func (x *tx) notifyWatches() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for seq, rec := range x.jobs {
-		if rec.gone {
+		if rec.Gone {
 			rec = nil
 		}
 		all.endPast(seq, rec)
@@ -157,13 +159,13 @@ func (m *Machine) recheckWatches() error {
 
 // endPast ends the watched reservations of a job that are over; rec is nil when the job is
 // gone.
-func (all *watches) endPast(seq uint64, rec *record) {
+func (all *watches) endPast(seq uint64, rec *record.Job) {
 	list := all.bySeq[seq]
 	if list == nil {
 		return
 	}
 	all.keep(seq, slices.DeleteFunc(list, func(e watched) bool {
-		if rec != nil && !rec.isPast(e.generation) {
+		if rec != nil && !rec.IsPast(e.generation) {
 			return false
 		}
 		t := job.Token{Shard: e.by.m.options.Shard, Seq: seq, Generation: e.generation}
@@ -175,13 +177,6 @@ func (all *watches) endPast(seq uint64, rec *record) {
 		}
 		return true
 	}))
-}
-
-// isPast reports whether a reservation of the job has ended. Generations may wrap. One that
-// is ahead of the state has not ended.
-func (rec *record) isPast(generation uint32) bool {
-	ahead := int32(rec.status.generation - generation)
-	return ahead > 0 || ahead == 0 && rec.status.phase != phaseReserved
 }
 
 func (all *watches) add(t job.Token, w *Watch) {

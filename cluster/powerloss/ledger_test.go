@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/fsm"
+	"tarry/fsm/check"
 )
 
 // ledger is the history that all nodes must apply: the entries that the first of them has
@@ -104,7 +105,7 @@ func (l *ledger) digestAt(index uint64) (string, error) {
 func digest(m *fsm.Machine) (string, error) {
 	v := m.View()
 	defer v.Close()
-	return v.Digest()
+	return check.Digest(v, nil)
 }
 
 // checkState returns an error unless a state is the history up to its applied index.
@@ -123,5 +124,5 @@ func (l *ledger) checkState(id raft.ServerID, m *fsm.Machine) error {
 	}
 	v := m.View()
 	defer v.Close()
-	return v.Check()
+	return check.Records(v, nil)
 }

@@ -13,6 +13,7 @@ import (
 	"tarry/cluster/datadir"
 	"tarry/cluster/logstore"
 	"tarry/fsm"
+	"tarry/fsm/check"
 )
 
 // CheckReport is what Check has found in the data directory of a stopped node.
@@ -133,7 +134,7 @@ func (c *CheckReport) state(from, temp string) (err error) {
 	}
 	v := s.machine.View()
 	defer func() { err = errors.Join(err, v.Close()) }()
-	if err := v.Check(); err != nil {
+	if err := check.Records(v, nil); err != nil {
 		return err
 	}
 	c.Counts, err = countsOf(s.machine)

@@ -79,7 +79,7 @@ func (s *stores) restore(ctx context.Context, from backup.State, t Target, serve
 	if err := load(ctx, s.machine, from, t.DataDir, t.Progress.Read); err != nil {
 		return Restored{}, err
 	}
-	if _, err := check(ctx, s.machine, h, t.Progress.Checked); err != nil {
+	if _, err := checkState(ctx, s.machine, h, t.Progress.Checked); err != nil {
 		return Restored{}, err
 	}
 	if err := setTerm(s.log.Stable, h.Term); err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"tarry/cluster/backup"
 	"tarry/fsm"
+	"tarry/fsm/check"
+	"tarry/fsm/view"
 )
 
 // backupOf makes a backup of a node with three jobs, whose header change may change.
@@ -107,11 +109,11 @@ func TestAReadOfTheStateEndsWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(s.close(), dir.Close())) }()
 	ctx, cancel := context.WithCancel(t.Context())
-	err = reading(ctx, s.machine, func(v *fsm.View) error {
-		require.NoError(t, v.Check())
+	err = reading(ctx, s.machine, func(v *view.View) error {
+		require.NoError(t, check.Records(v, nil))
 		cancel()
 		for {
-			if err := v.Check(); err != nil {
+			if err := check.Records(v, nil); err != nil {
 				return err
 			}
 		}

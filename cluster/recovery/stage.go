@@ -41,7 +41,7 @@ func Stage(ctx context.Context, from backup.State, m *fsm.Machine, t Staging) (s
 	if s.State, err = m.Stage(receiver, fsm.Applied{Index: from.Index, Term: from.Term}); err != nil {
 		return Staged{}, err
 	}
-	if _, err = check(ctx, s.State.Machine, &from.Header, nil); err == nil {
+	if _, err = checkState(ctx, s.State.Machine, &from.Header, nil); err == nil {
 		var shift int64
 		shift, err = s.State.Restore(m, fsm.Restoration{NowMS: t.Now.UnixMilli(), FromNow: t.FromNow, ResetAuth: t.ResetAuth})
 		s.Shift = time.Duration(shift) * time.Millisecond

@@ -8,6 +8,8 @@ import (
 
 	"tarry/cluster/backup"
 	"tarry/fsm"
+	"tarry/fsm/check"
+	"tarry/fsm/view"
 )
 
 // Verified is what a verification of a backup has found.
@@ -36,11 +38,11 @@ func Verify(ctx context.Context, from backup.State, tempDir string, progress Pro
 	if err := load(ctx, s.machine, from, dir, progress.Read); err != nil {
 		return Verified{}, err
 	}
-	if v.Counts, err = check(ctx, s.machine, &from.Header, progress.Checked); err != nil {
+	if v.Counts, err = checkState(ctx, s.machine, &from.Header, progress.Checked); err != nil {
 		return Verified{}, err
 	}
-	err = reading(ctx, s.machine, func(view *fsm.View) (err error) {
-		v.Digest, err = view.DigestWith(progress.Hashed)
+	err = reading(ctx, s.machine, func(whole *view.View) (err error) {
+		v.Digest, err = check.Digest(whole, progress.Hashed)
 		return err
 	})
 	return v, err
@@ -54,21 +56,21 @@ type Progress struct {
 }
 
 // reading runs f on a view of a state, and ends it when ctx ends.
-func reading(ctx context.Context, m *fsm.Machine, f func(*fsm.View) error) (err error) {
-	view := m.View()
-	defer func() { err = errors.Join(err, view.Close()) }()
-	defer context.AfterFunc(ctx, func() { _ = view.Close() })() // it is closed again, with its error
-	err = f(view)
-	if errors.Is(err, fsm.ErrViewEnded) && ctx.Err() != nil {
+func reading(ctx context.Context, m *fsm.Machine, f func(*view.View) error) (err error) {
+	v := m.View()
+	defer func() { err = errors.Join(err, v.Close()) }()
+	defer context.AfterFunc(ctx, func() { _ = v.Close() })() // it is closed again, with its error
+	err = f(v)
+	if errors.Is(err, view.ErrEnded) && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
 }
 
-// check reads every record of a state, whether they agree, and compares the state with the
+// checkState reads every record of a state, whether they agree, and compares the state with the
 // header of its backup.
-func check(ctx context.Context, m *fsm.Machine, h *backup.Header, checked func(records uint64)) (c backup.Counts, err error) {
-	err = reading(ctx, m, func(view *fsm.View) error { return view.CheckWith(checked) })
+func checkState(ctx context.Context, m *fsm.Machine, h *backup.Header, checked func(records uint64)) (c backup.Counts, err error) {
+	err = reading(ctx, m, func(v *view.View) error { return check.Records(v, checked) })
 	switch {
 	case ctx.Err() != nil:
 		return c, ctx.Err()

@@ -13,6 +13,7 @@ import (
 
 	"tarry/cluster/logstore"
 	"tarry/fsm"
+	"tarry/fsm/check"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -111,8 +112,8 @@ func (n *node) stop() {
 func (n *node) digest() string {
 	v := n.machine.View()
 	defer v.Close()
-	require.NoError(n.t, v.Check())
-	d, err := v.Digest()
+	require.NoError(n.t, check.Records(v, nil))
+	d, err := check.Digest(v, nil)
 	require.NoError(n.t, err)
 	return d
 }

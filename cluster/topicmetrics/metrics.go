@@ -23,7 +23,7 @@ const (
 // a series for every topic.
 var lateness = [...]float64{0.01, 0.1, 1, 10, 100}
 
-// State is a consistent view of a node's state, such as fsm.View.
+// State is a consistent view of a node's state, such as view.View of fsm.
 type State interface {
 	Topic(name string) (*jobpb.Topic, error)
 	Totals() (*jobpb.Totals, error)

@@ -29,12 +29,19 @@ var mayImport = map[string][]string{
 	"dispatch":   {"job", "auth"},
 	"auth":       {"job"},
 	"invitation": {"job", "internal/keyfile"},
-	"fsm":        {"job", "auth"}, // and fsm/store, which is below it
+	"fsm":        {"job", "auth"}, // and what is below it
 	"fsm/store":  {"internal/durable"},
-	"schedule":   {"job"},
-	"rates":      {"job"},
-	"api":        {"job", "auth", "invitation", "api", "cluster/report", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep", "internal/tokenbucket"},
-	"api/wire":   {"job", "auth", "api/access"},
+
+	// What is on disk knows no operation, no transaction and no machine.
+	"fsm/internal/record": {"job", "auth"},
+	"fsm/internal/window": {"fsm/internal/record"},
+	"fsm/view":            {"job", "auth", "fsm/internal/record"},
+	"fsm/check":           {"job", "fsm/internal/record", "fsm/view"},
+
+	"schedule": {"job"},
+	"rates":    {"job"},
+	"api":      {"job", "auth", "invitation", "api", "cluster/report", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep", "internal/tokenbucket"},
+	"api/wire": {"job", "auth", "api/access"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},
@@ -253,6 +260,9 @@ func TestImportRulesCanFail(t *testing.T) {
 		{"api", "tarry/fsm", false},
 		{"api", "tarry/cluster", false},
 		{"fsm", "tarry/cluster", false},
+		{"fsm/internal/record", "tarry/fsm", false},
+		{"fsm/view", "tarry/fsm", false},
+		{"fsm/view", "tarry/fsm/check", false},
 		{"timer", "tarry/fsm", false},
 		{"cluster", "tarry/api", false},
 		{"cluster/transport", "tarry/cluster", false},

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"testing"
 )
 
 // New returns the number in TEST_SEED or, if it is unset, a random one. A test must print
@@ -21,4 +22,12 @@ func New() uint64 {
 		panic(fmt.Sprintf("TEST_SEED is no seed: %v", err))
 	}
 	return seed
+}
+
+// Each runs f a few times, each with a seed that is in the subtest's name.
+func Each(t *testing.T, f func(t *testing.T, seed uint64)) {
+	first := New()
+	for i := range uint64(6) {
+		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) { f(t, first+i) })
+	}
 }

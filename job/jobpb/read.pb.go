@@ -5,7 +5,7 @@
 // source: job/jobpb/read.proto
 
 // What a node answers from its state. A read is a field of Read, a field of ReadResult
-// for what it gives, and a case in fsm/view_read.go; all that is between a caller and
+// for what it gives, and a case in fsm/view/read.go; all that is between a caller and
 // the state passes them on.
 
 package jobpb
