@@ -3,10 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 
 	"golang.org/x/term"
@@ -85,59 +83,10 @@ func (p printer) prompt(text string) error {
 // liveStates are the states of all jobs but those that a topic only retains.
 var liveStates = []client.State{client.StateDelayed, client.StateReady, client.StateReserved, client.StateDead}
 
-// matching counts the jobs of a topic that are in one of the states and pass the filter.
-func (t *terminal) matching(ctx context.Context, topic string, states []client.State, f client.Filter) (n int, err error) {
-	if reflect.ValueOf(f).IsZero() {
-		counts, err := t.client.Topics().Get(ctx, topic)
-		by := map[client.State]uint64{client.StateDelayed: counts.Delayed, client.StateReady: counts.Ready, client.StateReserved: counts.Reserved, client.StateDead: counts.Dead}
-		for _, state := range states {
-			n += int(by[state])
-		}
-		return n, err
-	}
-	for _, state := range states {
-		for _, err := range t.client.Jobs(ctx, client.ListOptions{Topic: topic, State: state, Filter: f, Page: 1000}) {
-			if errors.Is(err, client.ErrIncomplete) {
-				t.notes.line("%v", err)
-				break
-			}
-			if err != nil {
-				return 0, err
-			}
-			n++
-		}
-	}
-	return n, nil
-}
-
-// atMost is n, or the limit of a sweep; 0 is none.
-func atMost(n, limit int) int {
-	if limit > 0 {
-		return min(n, limit)
-	}
-	return n
-}
-
 // jobsOf writes a number of jobs, "1 dead job".
 func jobsOf(n int, state client.State) string {
 	if n == 1 {
 		return strings.Join(strings.Fields("1 "+string(state)+" job"), " ")
 	}
 	return strings.Join(strings.Fields(fmt.Sprintf("%d %s jobs", n, state)), " ")
-}
-
-// dryFlag adds --dry-run.
-func (c *clientCommand) dryFlag() *bool {
-	return c.flags.Bool("dry-run", false, "only count the jobs, and change none")
-}
-
-// printDry prints how many jobs a sweep would change.
-func (t *terminal) printDry(word string, n int, err error) error {
-	if err != nil {
-		return err
-	}
-	if t.json {
-		return t.out.line("{\"would_be_%s\":%d}", word, n)
-	}
-	return t.out.line("%d would be %s", n, word)
 }

@@ -105,16 +105,6 @@ func onlyExactReason(f client.Filter) bool {
 		f.DueFrom.IsZero() && f.DueTo.IsZero() && f.DiedFrom.IsZero() && f.DiedTo.IsZero()
 }
 
-// kickDead kicks the dead jobs of all topics with one reason.
-func (t *terminal) kickDead(ctx context.Context, dry bool, k client.KickOptions) error {
-	if dry {
-		n, err := t.deadWith(ctx, k.Filter)
-		return t.printDry("kicked", atMost(n, k.Max), err)
-	}
-	swept, err := t.client.Topics().KickDead(ctx, *k.Filter.ExactReason, k)
-	return t.printSwept("kicked", swept, err)
-}
-
 // deadWith counts the dead jobs of all topics with one reason.
 func (t *terminal) deadWith(ctx context.Context, f client.Filter) (int, error) {
 	d, err := t.client.Topics().DeadTopics(ctx, *f.ExactReason, 1)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -45,77 +44,16 @@ func (f *foundFlags) found(filter client.Filter) (client.Selection, error) {
 	return client.Selection{Topic: f.topic, State: f.state, Filter: filter, Max: f.most}, nil
 }
 
-// count counts the jobs that are meant, up to the limit.
-func (t *terminal) count(ctx context.Context, f client.Selection) (n int, err error) {
-	q := client.ListOptions{State: f.State, Filter: f.Filter, Page: 1000}
-	for j, err := range t.client.Jobs(ctx, q) {
-		if errors.Is(err, client.ErrIncomplete) {
-			t.notes.line("%v", err)
-			break
-		}
-		if err != nil {
-			return 0, err
-		}
-		if f.Topic == "" || j.Topic == f.Topic {
-			n++
-		}
-		if f.Max > 0 && n == f.Max {
-			break
-		}
+// changeFound is what is done with the jobs that are found.
+func (t *terminal) changeFound(ctx context.Context, word string, found client.Selection, call func(client.Selection) (client.ChangedJobs, error)) bulk {
+	return bulk{
+		word: word, most: found.Max, also: []string{"skipped", "incomplete"}, matching: func() (int, error) { return t.count(ctx, found) },
+		step: func(cursor string) (bulkStep, error) {
+			found.Cursor = cursor
+			done, err := call(found)
+			return bulkStep{ChangedJobs: done}, err
+		},
 	}
-	return n, nil
-}
-
-// changeFound changes the jobs that are found, or only counts them.
-func (t *terminal) changeFound(ctx context.Context, word string, dry bool, f client.Selection, change func(client.Selection) (client.ChangedJobs, error)) error {
-	if dry {
-		n, err := t.count(ctx, f)
-		return t.printDry(word, n, err)
-	}
-	var sum client.ChangedJobs
-	for {
-		step, err := change(f)
-		if err != nil {
-			if sum.Count > 0 {
-				t.notes.line("%d %s before this", sum.Count, word)
-			}
-			return err
-		}
-		if sum.Skipped == 0 {
-			sum.Reason = step.Reason
-		}
-		sum.Count, sum.Skipped = sum.Count+step.Count, sum.Skipped+step.Skipped
-		sum.Incomplete, sum.More = sum.Incomplete || step.Incomplete, step.More
-		if !step.More || f.Max != 0 {
-			return t.printFound(word, sum)
-		}
-		f.Cursor = step.Next
-	}
-}
-
-// printFound prints how many jobs were changed.
-func (t *terminal) printFound(word string, c client.ChangedJobs) error {
-	if t.json {
-		err := t.out.line("{%q:%d,\"skipped\":%d,\"incomplete\":%t,\"more\":%t}", word, c.Count, c.Skipped, c.Incomplete, c.More)
-		return errors.Join(err, incomplete(c))
-	}
-	line := fmt.Sprintf("%d %s", c.Count, word)
-	if c.Skipped > 0 {
-		line += fmt.Sprintf("; %d skipped: %s", c.Skipped, c.Reason)
-	}
-	if c.More {
-		line += "; there may be more"
-	}
-	return errors.Join(t.out.line("%s", line), incomplete(c))
-}
-
-// incomplete is why a change of found jobs may have missed some, if it may: then the command
-// fails, because a script must not take it for all of them.
-func incomplete(c client.ChangedJobs) error {
-	if c.Incomplete {
-		return client.ErrIncomplete
-	}
-	return nil
 }
 
 func deleteCommand() *cobra.Command {
@@ -140,16 +78,11 @@ func deleteCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ask := func(ctx context.Context, t *terminal, _ []string) (string, error) {
-			n, err := t.count(ctx, found)
-			return fmt.Sprintf("Delete %s for good?", jobsOf(n, found.State)), err
-		}
-		if err := t.confirm(ctx, *sure || *f.dry, ask, args); err != nil {
-			return err
-		}
-		return t.changeFound(ctx, "deleted", *f.dry, found, func(found client.Selection) (client.ChangedJobs, error) {
+		b := t.changeFound(ctx, "deleted", found, func(found client.Selection) (client.ChangedJobs, error) {
 			return t.client.DeleteJobs(ctx, found)
 		})
+		b.question = func(n int) string { return fmt.Sprintf("Delete %s for good?", jobsOf(n, found.State)) }
+		return t.bulk(ctx, b, *f.dry, *sure)
 	})
 }
 
@@ -184,15 +117,8 @@ func updateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.changeFound(ctx, "updated", *f.dry, found, func(found client.Selection) (client.ChangedJobs, error) {
+		return t.bulk(ctx, t.changeFound(ctx, "updated", found, func(found client.Selection) (client.ChangedJobs, error) {
 			return t.client.UpdateJobs(ctx, found, s.update())
-		})
-	})
-}
-
-// kickFound kicks the dead and delayed jobs that are found.
-func (t *terminal) kickFound(ctx context.Context, dry bool, found client.Selection, toTopic string) error {
-	return t.changeFound(ctx, "kicked", dry, found, func(found client.Selection) (client.ChangedJobs, error) {
-		return t.client.KickJobs(ctx, found, toTopic)
+		}), *f.dry, false)
 	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -43,55 +42,24 @@ func moveCommand() *cobra.Command {
 		}
 		m.Filter = f.filter()
 		m.States = statesOf(strings.FieldsFunc(states, func(r rune) bool { return r == ',' }))
-		if *dry {
-			in := m.States
-			if len(in) == 0 {
-				in = liveStates
-			}
-			n, err := t.matching(ctx, topic, in, m.Filter)
-			return t.printDry("moved", atMost(n, m.Max), err)
+		b := bulk{
+			word: "moved", most: m.Max, also: []string{"skipped"},
+			matching: func() (int, error) {
+				in := m.States
+				if len(in) == 0 {
+					in = liveStates
+				}
+				return t.matching(ctx, topic, in, m.Filter)
+			},
+			step: func(cursor string) (bulkStep, error) {
+				m.Cursor = cursor
+				d, err := t.client.Topics().Move(ctx, topic, m)
+				return bulkStep{ChangedJobs: client.ChangedJobs{Count: d.Count, Skipped: d.Skipped, Reason: d.Reason, More: d.More, Next: d.Next}}, err
+			},
 		}
 		if m.Max == 0 && reflect.ValueOf(m.Filter).IsZero() {
-			swept, err := t.client.Topics().MoveAll(ctx, topic, m.To, m.States...)
-			return t.printSwept("moved", swept, err)
+			b.also, b.step = nil, sweep(func() (client.Swept, error) { return t.client.Topics().MoveAll(ctx, topic, m.To, m.States...) })
 		}
-		return t.moveMany(ctx, topic, m)
+		return t.bulk(ctx, b, *dry, false)
 	})
-}
-
-// moveMany moves the jobs that match, all of them by as many calls as it takes.
-func (t *terminal) moveMany(ctx context.Context, topic string, m client.MoveOptions) error {
-	var sum client.Moved
-	for {
-		step, err := t.client.Topics().Move(ctx, topic, m)
-		if err != nil {
-			if sum.Count > 0 {
-				t.notes.line("%d moved before this", sum.Count)
-			}
-			return err
-		}
-		if sum.Skipped == 0 {
-			sum.Reason = step.Reason
-		}
-		sum.Count, sum.Skipped, sum.More = sum.Count+step.Count, sum.Skipped+step.Skipped, step.More
-		if !step.More || m.Max != 0 {
-			return t.printMoved(sum)
-		}
-		m.Cursor = step.Next
-	}
-}
-
-// printMoved prints what was done.
-func (t *terminal) printMoved(m client.Moved) error {
-	if t.json {
-		return t.out.line("{\"moved\":%d,\"skipped\":%d,\"more\":%t}", m.Count, m.Skipped, m.More)
-	}
-	line := fmt.Sprintf("%d moved", m.Count)
-	if m.Skipped > 0 {
-		line += fmt.Sprintf("; %d skipped: %s", m.Skipped, m.Reason)
-	}
-	if m.More {
-		line += "; there may be more"
-	}
-	return t.out.line("%s", line)
 }

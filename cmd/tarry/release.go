@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -49,36 +48,43 @@ func releaseCommand() *cobra.Command {
 			return usagef("--max is %d; it takes 1 to 10000", m.Max)
 		}
 		m.reason = s.reason
-		return t.releaseMany(ctx, &m, args)
+		return t.releaseMany(ctx, &m)
 	})
 }
 
-func (t *terminal) releaseMany(ctx context.Context, m *releaseMany, args []string) error {
-	if *m.dry {
-		n, err := t.reservedJobs(ctx, m)
-		return t.printDry("released", n, err)
-	}
-	ask := func(context.Context, *terminal, []string) (string, error) {
-		n, err := t.reservedJobs(ctx, m)
-		of := ""
-		if m.topic != "" {
-			of = " of " + m.topic
-		}
-		by := ""
-		if m.consumer != "" {
-			by = " of consumer " + m.consumer
-		}
-		return fmt.Sprintf("Release %s%s%s?", jobsOf(n, "reserved"), of, by), err
-	}
-	if err := t.confirm(ctx, *m.sure, ask, args); err != nil {
+func (t *terminal) releaseMany(ctx context.Context, m *releaseMany) error {
+	failed := exitOK
+	err := t.bulk(ctx, bulk{
+		word: "released", most: m.Max,
+		matching: func() (int, error) { return t.reservedJobs(ctx, m) },
+		question: func(n int) string {
+			text := "Release " + jobsOf(n, "reserved")
+			if m.topic != "" {
+				text += " of " + m.topic
+			}
+			if m.consumer != "" {
+				text += " of consumer " + m.consumer
+			}
+			return text + "?"
+		},
+		step: sweep(func() (s client.Swept, err error) {
+			s, failed, err = t.releaseTopics(ctx, m)
+			return s, err
+		}),
+	}, *m.dry, *m.sure)
+	if err != nil || failed == exitOK {
 		return err
 	}
+	return exit(failed)
+}
+
+// releaseTopics releases the jobs of one topic after the other. failed is the exit code of the first that
+// refused it.
+func (t *terminal) releaseTopics(ctx context.Context, m *releaseMany) (sum client.Swept, failed int, err error) {
 	topics, err := t.topicsToRelease(ctx, m)
 	if err != nil {
-		return err
+		return sum, exitOK, err
 	}
-	var sum client.Swept
-	failed := exitOK
 	for _, topic := range topics {
 		sweep := m.Sweep
 		if sweep.Max -= sum.Count; m.Max > 0 && sweep.Max <= 0 {
@@ -96,10 +102,7 @@ func (t *terminal) releaseMany(ctx context.Context, m *releaseMany, args []strin
 		}
 		sum.Count, sum.More = sum.Count+swept.Count, sum.More || swept.More
 	}
-	if err := t.printSwept("released", sum, nil); err != nil || failed == exitOK {
-		return err
-	}
-	return exit(failed)
+	return sum, failed, nil
 }
 
 // topicsToRelease lists the topic that is meant, or all that have reserved jobs.
@@ -138,7 +141,7 @@ func (t *terminal) reservedJobs(ctx context.Context, m *releaseMany) (n int, err
 			}
 		}
 	}
-	return atMost(n, m.Max), nil
+	return n, nil
 }
 
 func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {

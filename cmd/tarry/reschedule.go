@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -33,49 +32,14 @@ func rescheduleCommand() *cobra.Command {
 			return usagef("--max is %d; it takes 1 to 10000", r.Max)
 		}
 		r.Filter, r.Spread, r.Postpone = f.filter(), spread.d, postpone.d
-		if *dry {
-			n, err := t.matching(ctx, args[0], []client.State{client.StateDelayed}, r.Filter)
-			return t.printDry("rescheduled", atMost(n, r.Max), err)
-		}
-		return t.reschedule(ctx, args[0], r)
+		return t.bulk(ctx, bulk{
+			word: "rescheduled", most: r.Max, also: []string{"unchanged", "skipped"},
+			matching: func() (int, error) { return t.matching(ctx, args[0], []client.State{client.StateDelayed}, r.Filter) },
+			step: func(cursor string) (bulkStep, error) {
+				r.Cursor = cursor
+				d, err := t.client.Topics().Reschedule(ctx, args[0], r)
+				return bulkStep{client.ChangedJobs{Count: d.Count, Skipped: d.Skipped, Reason: d.Reason, More: d.More, Next: d.Next}, d.Unchanged}, err
+			},
+		}, *dry, false)
 	})
-}
-
-// reschedule changes the jobs that match, all of them by as many calls as it takes.
-func (t *terminal) reschedule(ctx context.Context, topic string, r client.RescheduleOptions) error {
-	var sum client.Rescheduled
-	for {
-		step, err := t.client.Topics().Reschedule(ctx, topic, r)
-		if err != nil {
-			if sum.Count > 0 {
-				t.notes.line("%d rescheduled before this", sum.Count)
-			}
-			return err
-		}
-		if sum.Skipped == 0 {
-			sum.Reason = step.Reason
-		}
-		sum.Count, sum.Unchanged, sum.Skipped = sum.Count+step.Count, sum.Unchanged+step.Unchanged, sum.Skipped+step.Skipped
-		if sum.More = step.More; !step.More || r.Max != 0 {
-			return t.printRescheduled(sum)
-		}
-		r.Cursor = step.Next
-	}
-}
-
-func (t *terminal) printRescheduled(r client.Rescheduled) error {
-	if t.json {
-		return t.out.line("{\"rescheduled\":%d,\"unchanged\":%d,\"skipped\":%d,\"more\":%t}", r.Count, r.Unchanged, r.Skipped, r.More)
-	}
-	line := fmt.Sprintf("%d rescheduled", r.Count)
-	if r.Unchanged > 0 {
-		line += fmt.Sprintf("; %d are due then already", r.Unchanged)
-	}
-	if r.Skipped > 0 {
-		line += fmt.Sprintf("; %d skipped: %s", r.Skipped, r.Reason)
-	}
-	if r.More {
-		line += "; there may be more"
-	}
-	return t.out.line("%s", line)
 }

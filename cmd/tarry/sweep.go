@@ -51,21 +51,23 @@ func kickCommand() *cobra.Command {
 		case k.Max < 1:
 			return usagef("--max is %d; it takes 1 to 10000", k.Max)
 		}
-		if topic == "" && dead {
-			return t.kickDead(ctx, *dry, k)
-		}
-		if topic == "" {
+		b := bulk{word: "kicked", most: k.Max}
+		switch {
+		case topic != "":
+			b.matching = func() (int, error) { return t.matching(ctx, topic, []client.State{client.StateDead}, k.Filter) }
+			b.step = sweep(func() (client.Swept, error) { return t.client.Topics().Kick(ctx, topic, k) })
+		case dead:
+			b.matching = func() (int, error) { return t.deadWith(ctx, k.Filter) }
+			b.step = sweep(func() (client.Swept, error) { return t.client.Topics().KickDead(ctx, *k.Filter.ExactReason, k) })
+		default:
 			if err := c.needs("--topic", "rate"); err != nil {
 				return err
 			}
-			return t.kickFound(ctx, *dry, client.Selection{Filter: k.Filter, Max: k.Max}, k.ToTopic)
+			b = t.changeFound(ctx, "kicked", client.Selection{Filter: k.Filter, Max: k.Max}, func(found client.Selection) (client.ChangedJobs, error) {
+				return t.client.KickJobs(ctx, found, k.ToTopic)
+			})
 		}
-		if *dry {
-			n, err := t.matching(ctx, topic, []client.State{client.StateDead}, k.Filter)
-			return t.printDry("kicked", atMost(n, k.Max), err)
-		}
-		swept, err := t.client.Topics().Kick(ctx, topic, k)
-		return t.printSwept("kicked", swept, err)
+		return t.bulk(ctx, b, *dry, false)
 	})
 }
 
@@ -101,47 +103,19 @@ func purgeCommand() *cobra.Command {
 			return usagef("takes either --all or --max")
 		}
 		s.Filter = f.filter()
-		from, match := "all topics", func() (int, error) { return t.deadWith(ctx, s.Filter) }
-		if len(args) == 1 {
-			from, match = args[0], func() (int, error) { return t.matching(ctx, args[0], []client.State{state}, s.Filter) }
-		} else if state != client.StateDead || !onlyExactReason(s.Filter) {
+		from := "all topics"
+		b := bulk{word: "deleted", most: s.Max, question: func(n int) string { return fmt.Sprintf("Delete %s of %s for good?", jobsOf(n, state), from) }}
+		switch {
+		case len(args) == 1:
+			from = args[0]
+			b.matching = func() (int, error) { return t.matching(ctx, from, []client.State{state}, s.Filter) }
+			b.step = sweep(func() (client.Swept, error) { return t.client.Topics().Purge(ctx, from, state, s) })
+		case state != client.StateDead || !onlyExactReason(s.Filter):
 			return usagef("takes a TOPIC; or --exact-reason alone, with --state dead")
+		default:
+			b.matching = func() (int, error) { return t.deadWith(ctx, s.Filter) }
+			b.step = sweep(func() (client.Swept, error) { return t.client.Topics().PurgeDead(ctx, *s.Filter.ExactReason, s.Max) })
 		}
-		matching := func() (int, error) {
-			n, err := match()
-			return atMost(n, s.Max), err
-		}
-		if *dry {
-			n, err := matching()
-			return t.printDry("deleted", n, err)
-		}
-		ask := func(context.Context, *terminal, []string) (string, error) {
-			n, err := matching()
-			return fmt.Sprintf("Delete %s of %s for good?", jobsOf(n, state), from), err
-		}
-		if err := t.confirm(ctx, *sure, ask, args); err != nil {
-			return err
-		}
-		if len(args) == 0 {
-			swept, err := t.client.Topics().PurgeDead(ctx, *s.Filter.ExactReason, s.Max)
-			return t.printSwept("deleted", swept, err)
-		}
-		swept, err := t.client.Topics().Purge(ctx, args[0], state, s)
-		return t.printSwept("deleted", swept, err)
+		return t.bulk(ctx, b, *dry, *sure)
 	})
-}
-
-// printSwept prints how many jobs a sweep has changed.
-func (t *terminal) printSwept(word string, s client.Swept, err error) error {
-	if err != nil {
-		return err
-	}
-	if t.json {
-		return t.out.line("{%q:%d,\"more\":%t}", word, s.Count, s.More)
-	}
-	more := ""
-	if s.More {
-		more = "; there may be more"
-	}
-	return t.out.line("%d %s%s", s.Count, word, more)
 }
