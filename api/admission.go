@@ -13,8 +13,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-var admissionNames = []string{jobpb.AdmissionMode_ADMISSION_OPEN: "open", jobpb.AdmissionMode_ADMISSION_INVITED: "invited"}
-
 // readAdmission reads who may become a member.
 func (s *server) readAdmission(x *call) (*jobpb.Admission, error) {
 	stale, err := x.stale()
@@ -34,7 +32,7 @@ func (s *server) getAdmission(x *call) error {
 		return err
 	}
 	x.json.success()
-	x.json.text("mode", admissionNames[a.GetMode()])
+	x.json.text("mode", wire.AdmissionNames[a.GetMode()])
 	x.json.endObject()
 	return nil
 }
@@ -48,7 +46,7 @@ func (s *server) putAdmission(x *call) error {
 	if !q.Mode.Set {
 		return job.Invalid("mode", "is missing; it takes open or invited")
 	}
-	mode, err := wire.WordOf("mode", q.Mode, admissionNames)
+	mode, err := wire.WordOf("mode", q.Mode, wire.AdmissionNames)
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,12 @@ import (
 	"tarry/job/jobpb"
 )
 
-var modeNames = []string{jobpb.AuthMode_AUTH_OFF: "off", jobpb.AuthMode_AUTH_REPORT: "report", jobpb.AuthMode_AUTH_ENFORCE: "enforce"}
-
 // whoami handles GET /v1/whoami: it shows a caller what it may do.
 func (s *server) whoami(x *call) error {
 	state := s.Access.State()
 	w := &x.json
 	w.success()
-	w.text("mode", modeNames[state.Mode()])
+	w.text("mode", wire.ModeNames[state.Mode()])
 	if t := state.Token(x.who.Principal.TokenID()); t != nil {
 		w.text("id", t.Id)
 		w.textUnlessEmpty("description", t.Description)
@@ -36,7 +34,7 @@ func (s *server) getAuth(x *call) error {
 	}
 	w := &x.json
 	w.success()
-	w.text("mode", modeNames[info.GetSettings().GetMode()])
+	w.text("mode", wire.ModeNames[info.GetSettings().GetMode()])
 	w.rules("anonymous", info.GetSettings().GetAnonymous())
 	w.number("revision", info.GetSettings().GetRevision())
 	w.number("tokens", uint64(info.GetTokens()))
@@ -69,7 +67,7 @@ func (s *server) putAuth(x *call) error {
 	if !q.Mode.Set {
 		return job.Invalid("mode", "is missing; it takes off, report or enforce")
 	}
-	mode, err := wire.WordOf("mode", q.Mode, modeNames)
+	mode, err := wire.WordOf("mode", q.Mode, wire.ModeNames)
 	if err != nil {
 		return err
 	}

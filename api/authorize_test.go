@@ -15,6 +15,7 @@ import (
 	"tarry/api/access"
 	"tarry/api/apitest"
 	"tarry/api/audit"
+	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job/jobpb"
 )
@@ -125,7 +126,7 @@ func TestWhoMayCallWhat(t *testing.T) {
 }
 
 func tryCall(t *testing.T, r *rig, mode jobpb.AuthMode, rt route, method string, e endpoint, c testCaller) {
-	path := strings.NewReplacer("{topic}", "mine", "{id}", "an-id", "{name}", "a-name").Replace(rt.template())
+	path := strings.NewReplacer("{topic}", "mine", "{id}", "an-id", "{name}", "a-name").Replace(wire.PathOf(rt.path))
 	q := httptest.NewRequest(method, path, strings.NewReader("{"))
 	if c.header != "" {
 		q.Header.Set("Authorization", c.header)
@@ -151,7 +152,7 @@ func TestEveryCallSaysWhoMayMakeIt(t *testing.T) {
 	openCalls := []string{"GET /livez", "GET /readyz", "POST /v1/auth/bootstrap"}
 	for _, rt := range (&server{}).routes() {
 		for method, e := range rt.methods {
-			call := method + " " + rt.template()
+			call := method + " " + wire.PathOf(rt.path)
 			require.NotEqual(t, access.Nobody, e.need, call)
 			require.Equal(t, slices.Contains(openCalls, call), e.need.Open(), call)
 			if e.manages {

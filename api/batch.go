@@ -31,8 +31,8 @@ func (s *server) addBatch(x *call) error {
 }
 
 // changeMany handles POST /v1/<verb>.
-func (s *server) changeMany(v verb) handlerFunc {
-	return func(x *call) error {
+func changeMany(v verb) func(*server, *call) error {
+	return func(s *server, x *call) error {
 		var q wire.Batch[wire.ChangeItem]
 		if err := x.decode(maxBatchRequest, &q); err != nil {
 			return err

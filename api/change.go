@@ -11,21 +11,25 @@ import (
 
 // verb is one kind of change.
 type verb struct {
-	name string
-	// takes names the fields that the verb takes, besides id.
-	takes []string
+	name  string
+	takes []string // the fields that the verb takes, besides id
 	op    func(*wire.ChangeItem, *jobpb.Ref) (*jobpb.Op, error)
 }
 
 var (
-	verbFinish  = verb{"finish", []string{"token"}, finishOp}
-	verbRelease = verb{"release", []string{"token", "delay", "priority", "reason"}, releaseOp}
-	verbTouch   = verb{"touch", []string{"token", "ttr"}, touchOp}
-	verbBury    = verb{"bury", []string{"token", "priority", "reason"}, buryOp}
-	verbKick    = verb{"kick", []string{"to_topic"}, kickOp}
-	verbDelete  = verb{"delete", []string{"token"}, deleteOp} // of lists; one job has a DELETE of its own
-	verbMove    = verb{"move", []string{"token", "to"}, moveOp}
+	verbFinish  = verbOf("finish", wire.FinishItem{}, finishOp)
+	verbRelease = verbOf("release", wire.ReleaseRequest{}, releaseOp)
+	verbTouch   = verbOf("touch", wire.TouchRequest{}, touchOp)
+	verbBury    = verbOf("bury", wire.BuryRequest{}, buryOp)
+	verbKick    = verbOf("kick", wire.KickRequest{}, kickOp)
+	verbDelete  = verbOf("delete", wire.FinishItem{}, deleteOp) // of lists; one job has a DELETE of its own
+	verbMove    = verbOf("move", wire.MoveRequest{}, moveOp)
 )
+
+func verbOf(name string, request any, op func(*wire.ChangeItem, *jobpb.Ref) (*jobpb.Op, error)) verb {
+	takes := slices.DeleteFunc(wire.Names(request), func(name string) bool { return name == "id" })
+	return verb{name, takes, op}
+}
 
 // make returns the operation.
 func (v verb) make(q *wire.ChangeItem) (*jobpb.Op, error) {
@@ -126,8 +130,8 @@ func moveOp(q *wire.ChangeItem, ref *jobpb.Ref) (*jobpb.Op, error) {
 }
 
 // changeOne handles POST /v1/jobs/{id}/<verb>.
-func (s *server) changeOne(v verb) handlerFunc {
-	return func(x *call) error {
+func changeOne(v verb) func(*server, *call) error {
+	return func(s *server, x *call) error {
 		id, err := x.pathID()
 		if err != nil {
 			return err

@@ -43,7 +43,7 @@ func (s *server) members(x *call) error {
 		x.json.number("max_cluster_version", uint64(m.Runs.Max))
 	})
 	if !stranger {
-		x.json.text("admission", admissionNames[s.Operator.AdmissionMode()])
+		x.json.text("admission", wire.AdmissionNames[s.Operator.AdmissionMode()])
 	}
 	x.json.endObject()
 	return nil

@@ -8,7 +8,8 @@
 // package depends on the Queue and Operator interfaces that it declares (queue.go), and
 // not on what implements them. It starts no goroutine of its own.
 //
-// Start at the table in routes.go, then read the file of a call:
+// Start at the table of calls in package wire (calls.go) and that of their handlers in routes.go,
+// then read the file of a call:
 //
 //   - jobs: jobs.go (add, get, delete), batch.go and atomicadd.go (many at once),
 //     change.go (finish, release, touch, bury, kick, move), update.go (PATCH),

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/apitest"
+	"tarry/api/wire"
 	"tarry/push"
 )
 
@@ -38,7 +39,7 @@ func TestEveryRouteIsDocumentedAndTheReverse(t *testing.T) {
 func servedCalls() (served []string) {
 	for _, rt := range (&server{}).routes() {
 		for method := range rt.methods {
-			path := rt.template()
+			path := wire.PathOf(rt.path)
 			if path != rt.path && method != http.MethodPost {
 				continue // a job with that id
 			}

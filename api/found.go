@@ -15,12 +15,6 @@ import (
 // page and changes its jobs in one command, on the condition that each job is still as the
 // query wants it: so no other job is changed, whatever happened since the read.
 
-// foundQuery are the parameters that say which jobs are changed.
-var foundQuery = []string{
-	"topic", "state", "due_from", "due_to", "died_from", "died_to", "id_prefix", "reason", headerParameter,
-	"max", "all", "cursor",
-}
-
 // foundBytes bounds the operations of one step, which all have the new body of an update.
 const foundBytes = 4 << 20
 

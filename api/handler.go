@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"tarry/api/access"
+	"tarry/api/openapi"
+	"tarry/api/wire"
 	"tarry/internal/addrlimit"
 	"tarry/internal/secretkeys"
 	"tarry/job"
@@ -137,7 +139,7 @@ func newServer(o Options) *server {
 	o.setDefaults()
 	queue := Checked(o.Queue, o.Access)
 	o.Queue = queue
-	s := &server{Options: o, reads: job.Reads{Reader: queue}, openapi: sync.OnceValue(OpenAPI), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), refills: newRefills(), metrics: newMetrics(o.Registry), crossOrigins: newCrossOrigins(o.Origins)}
+	s := &server{Options: o, reads: job.Reads{Reader: queue}, openapi: sync.OnceValue(openapi.JSON), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), refills: newRefills(), metrics: newMetrics(o.Registry), crossOrigins: newCrossOrigins(o.Origins)}
 	s.streams.publish(o.Registry)
 	return s
 }
@@ -180,7 +182,7 @@ type methods map[string]endpoint
 // handler runs the calls of one path: it selects the method, counts, and converts errors and
 // panics to responses.
 func (s *server) handler(rt route) http.Handler {
-	rt.shown = rt.template()
+	rt.shown = wire.PathOf(rt.path)
 	counts := s.metrics.path(rt.shown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
@@ -256,6 +258,16 @@ func (s *server) wrongMethod(rt route, x *call) error {
 	allowed := rt.allow()
 	x.w.Header().Set("Allow", allowed)
 	return job.Errorf(codeMethod, "%.300s does not take %s; it takes %s", x.r.URL.EscapedPath(), x.r.Method, strings.ReplaceAll(allowed, ", ", " or "))
+}
+
+// openAPI handles GET /v1/openapi.json.
+func (s *server) openAPI(x *call) error {
+	description := s.openapi()
+	if err := x.claim(int64(len(description))); err != nil {
+		return err
+	}
+	x.json.b = append(x.json.b, description...)
+	return nil
 }
 
 func (s *server) noSuchPath(x *call) error {

@@ -16,12 +16,6 @@ import (
 // defaultList is the default size of a page of jobs.
 const defaultList = 100
 
-// listQuery are the parameters of the listings of jobs.
-var listQuery = []string{
-	"state", "due_from", "due_to", "died_from", "died_to", "id_prefix", "reason", "exact_reason", headerParameter,
-	"cursor", "max", "body", "consistency",
-}
-
 // listTopic handles GET /v1/topics/{topic}/jobs.
 func (s *server) listTopic(x *call) error {
 	topic, err := x.pathTopic()

@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"net/http"
 
-	"tarry/api/access"
 	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -119,14 +117,4 @@ func (w *writer) namespace(n *jobpb.NamespaceUse) {
 	w.number("bytes", n.Bytes)
 	w.number("topics", n.Topics)
 	w.endObject()
-}
-
-// namespaceRoutes are the calls about tenants.
-func (s *server) namespaceRoutes() []route {
-	return []route{
-		{path: "/v1/namespaces", methods: get(access.NeedCaller, s.namespaces, "consistency")},
-		{path: "/v1/namespaces/{namespace}", methods: managing(methods{
-			http.MethodGet: on(access.NeedCaller, s.getNamespace, "consistency"), http.MethodPut: with(access.NeedNamespaces, s.putNamespace, "if_revision"), http.MethodDelete: on(access.NeedNamespaces, s.deleteNamespace, "if_revision"),
-		})},
-	}
 }

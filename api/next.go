@@ -13,7 +13,7 @@ import (
 // This build stands for the next release; see job/next.go. A job is stamped by the
 // new operation, or by the new field of an update with ?stamps=N.
 func (s *server) nextRoutes() []route {
-	return []route{{path: "/v1/jobs/{id}/stamp", methods: methods{"POST": on(access.NeedManage, s.stamp, "stamps")}}}
+	return []route{{path: "/v1/jobs/{id}/stamp", methods: methods{"POST": {need: access.NeedManage, handle: s.stamp, query: []string{"stamps"}}}}}
 }
 
 func (s *server) stamp(x *call) error {

@@ -90,9 +90,6 @@ func (s *server) nodeLog(x *call) error {
 	return nil
 }
 
-// logLevels are the levels of a node's log, in the words of --log-level.
-var logLevels = []string{"debug", "info", "warn", "error"}
-
 // putLogLevel sets the lowest level that this node logs, until somebody sets another or it restarts.
 func (s *server) putLogLevel(x *call) error {
 	var q wire.LogLevelRequest
@@ -100,9 +97,9 @@ func (s *server) putLogLevel(x *call) error {
 		return err
 	}
 	if !q.Level.Set {
-		return job.Invalid("level", "is missing; it takes one of: %s", strings.Join(logLevels, ", "))
+		return job.Invalid("level", "is missing; it takes one of: %s", strings.Join(wire.LogLevels, ", "))
 	}
-	if _, err := wire.WordOf("level", q.Level, logLevels); err != nil {
+	if _, err := wire.WordOf("level", q.Level, wire.LogLevels); err != nil {
 		return err
 	}
 	var level slog.Level
@@ -118,8 +115,8 @@ func (s *server) putLogLevel(x *call) error {
 }
 
 // drain drains this node, or ends its drain.
-func (s *server) drain(drained bool) handlerFunc {
-	return func(x *call) error {
+func drain(drained bool) func(*server, *call) error {
+	return func(s *server, x *call) error {
 		return s.operate(x, func(ctx context.Context) error { return s.Operator.SetDrained(ctx, drained) })
 	}
 }

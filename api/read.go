@@ -7,9 +7,6 @@ import (
 	"tarry/job"
 )
 
-// maxPage bounds a page of topics or schedules; it is the default as well.
-const maxPage = 1000
-
 // find reads what the path names, with the consistency of the query.
 func find[T any](x *call, name func() (string, error), read func(context.Context, string, bool) (T, error)) (found T, err error) {
 	n, err := name()
@@ -40,11 +37,11 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 			return nil, false, err
 		}
 	}
-	most := wire.Opt[int64]{V: maxPage}
+	most := wire.Opt[int64]{V: wire.MaxPage}
 	if err := numberIn(query, "max", &most); err != nil {
 		return nil, false, err
 	}
-	if _, err := wire.Within("max", most.V, maxPage); err != nil {
+	if _, err := wire.Within("max", most.V, wire.MaxPage); err != nil {
 		return nil, false, err
 	}
 	stale, err := x.stale()

@@ -12,6 +12,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
+
+	"tarry/api/openapi"
+	"tarry/api/wire"
 )
 
 const referencePath = "../docs/http-reference.md"
@@ -63,7 +66,7 @@ var (
 // The text and the order of the calls are the page's own.
 func TestTheReferenceHasWhatOpenAPISays(t *testing.T) {
 	var d apiDoc
-	require.NoError(t, json.Unmarshal(OpenAPI(), &d, json.MatchCaseInsensitiveNames(true)))
+	require.NoError(t, json.Unmarshal(openapi.JSON(), &d, json.MatchCaseInsensitiveNames(true)))
 	text, err := os.ReadFile(referencePath)
 	require.NoError(t, err)
 	page, _, found := strings.Cut(string(text), "\n## Objects\n")
@@ -83,7 +86,7 @@ func TestTheReferenceHasWhatOpenAPISays(t *testing.T) {
 		}
 		parts[1+i] = name + "`\n" + text
 	}
-	require.Equal(t, len(calls), described, "each call has a heading")
+	require.Equal(t, len(wire.Calls), described, "each call has a heading")
 	written := strings.Join(parts, "\n### `") + d.objects()
 	if *update {
 		require.NoError(t, os.WriteFile(referencePath, []byte(written), 0o644))

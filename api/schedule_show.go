@@ -60,7 +60,7 @@ func (s *server) previewSpec(x *call) error {
 }
 
 func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after int64, name string, most int64) error {
-	n, err := wire.Within(name, most, maxPreview)
+	n, err := wire.Within(name, most, wire.MaxPreview)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 
 const (
 	defaultPreview = 10
-	maxPreview     = 100
 )
 
 var (
@@ -143,8 +142,8 @@ func (w *writer) schedulePut(r *jobpb.Result) {
 }
 
 // pauseSchedule handles POST /v1/schedules/{name}/pause and resume.
-func (s *server) pauseSchedule(paused bool) handlerFunc {
-	return func(x *call) error {
+func pauseSchedule(paused bool) func(*server, *call) error {
+	return func(s *server, x *call) error {
 		name, err := x.pathSchedule()
 		if err != nil {
 			return err

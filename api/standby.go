@@ -9,10 +9,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-var standbyModes = []string{
-	jobpb.StandbyMode_STANDBY_NEVER: "none", jobpb.StandbyMode_STANDBY_FOLLOWING: "following", jobpb.StandbyMode_STANDBY_PROMOTED: "promoted",
-}
-
 // standby handles GET /v1/cluster/standby.
 func (s *server) standby(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
@@ -33,7 +29,7 @@ func (x *call) replyStandby(st *job.Standby, err error) error {
 
 // standby writes the fields of a standby, none but the mode if it never was one.
 func (w *writer) standby(st *job.Standby) {
-	w.text("mode", standbyModes[st.Mode])
+	w.text("mode", wire.StandbyModes[st.Mode])
 	if st.Mode == jobpb.StandbyMode_STANDBY_NEVER {
 		return
 	}

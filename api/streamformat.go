@@ -25,12 +25,8 @@ type streamOptions struct {
 	format    streamFormat
 }
 
-var streamQuery = []string{"topics", "credit", "max", "ttr", "heartbeat", "on_close", "consumer"}
-
 const (
 	defaultHeartbeat = 15
-	minHeartbeat     = time.Second
-	maxHeartbeat     = 5 * time.Minute
 )
 
 func streamOptionsOf(x *call) (streamOptions, error) {
@@ -52,7 +48,7 @@ func streamOptionsOf(x *call) (streamOptions, error) {
 	return o, err
 }
 
-// fromQuery parses the query string of a GET. Unlike other GETs it changes the queue, so a
+// streamQuery parses the query string of a GET. Unlike other GETs it changes the queue, so a
 // page of another origin must not be able to make a browser send it.
 func (x *call) streamQuery(q *wire.StreamRequest) error {
 	if x.r.Method != http.MethodGet {
@@ -89,13 +85,13 @@ func checkStream(q *wire.StreamRequest) (o streamOptions, err error) {
 			return o, err
 		}
 	}
-	beat, err := job.Millis("heartbeat", q.Heartbeat.Or(defaultHeartbeat), maxHeartbeat)
+	beat, err := job.Millis("heartbeat", q.Heartbeat.Or(defaultHeartbeat), wire.MaxHeartbeat)
 	if err != nil {
 		return o, err
 	}
 	o.heartbeat = time.Duration(beat) * time.Millisecond
-	if o.heartbeat < minHeartbeat {
-		return o, job.Invalid("heartbeat", "is %v s; it must be at least %v s", q.Heartbeat.V, minHeartbeat.Seconds())
+	if o.heartbeat < wire.MinHeartbeat {
+		return o, job.Invalid("heartbeat", "is %v s; it must be at least %v s", q.Heartbeat.V, wire.MinHeartbeat.Seconds())
 	}
 	switch q.OnClose.Or("keep") {
 	case "keep":

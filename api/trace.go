@@ -18,9 +18,6 @@ const (
 	headerTraceState  = "Tracestate"
 )
 
-// traceHeaders are the headers of calls that add jobs.
-var traceHeaders = []string{job.HeaderTraceParent, job.HeaderTraceState}
-
 // traceOf returns the context of a request. One that is invalid counts as missing, as its
 // standard asks for: it must not make an add fail.
 func traceOf(r *http.Request) trace {

@@ -1,5 +1,11 @@
-// Package wire has the JSON of the HTTP API: the types of requests, how they are decoded, and what
-// can be checked of a request by itself.
+// Package wire describes each call of the HTTP API once: a row (calls.go) with its method and path,
+// who may make it, and the types of its query, its request and its reply. The tags of their fields say
+// what they mean and may have (describe.go). From this come the router, OpenAPI, the reference page
+// and the errors about fields that a call does not take. Requests are decoded here, and what can be
+// checked of one by itself is checked.
+//
+// The replies of the busiest calls, and those with rows of job.Fields and job.Settings, are written
+// by hand in package api; tests hold them against their types.
 package wire
 
 import (

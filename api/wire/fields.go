@@ -24,7 +24,7 @@ type BackoffObject struct {
 	Delays List[float64, BackoffsLimit] `json:"delays"`
 	Base   Opt[float64]                 `json:"base"`
 	Factor Opt[float64]                 `json:"factor"`
-	Max    Opt[float64]                 `json:"max"`
+	Max    Opt[float64]                 `json:"max" help:"The longest wait, in seconds; 3600 unless given." limit:"delay"`
 	Jitter Opt[float64]                 `json:"jitter"`
 }
 

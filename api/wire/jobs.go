@@ -32,8 +32,8 @@ func CheckItems(field string, n int) error {
 }
 
 type AddBatch struct {
-	Batch[AddRequest]
-	Atomic Opt[bool] `json:"atomic"`
+	Batch[AddRequest] `required:"jobs"`
+	Atomic            Opt[bool] `json:"atomic" help:"All jobs are added, or none."`
 }
 
 // UpdateItem is one change in a list.
@@ -51,7 +51,7 @@ type ChangeItem struct {
 	Priority Opt[int64]   `json:"priority"`
 	TTR      Opt[float64] `json:"ttr"`
 	Reason   Opt[string]  `json:"reason"`
-	To       Opt[string]  `json:"to"`
+	To       Opt[string]  `json:"to" help:"The topic that the job goes to." limit:"name"`
 	ToTopic  Opt[string]  `json:"to_topic"`
 }
 
@@ -117,23 +117,23 @@ func (q *Filter) Proto(now time.Time) (*jobpb.Filter, error) {
 
 // GetRequest names the jobs to show.
 type GetRequest struct {
-	IDs List[string, BatchLimit] `json:"ids"`
+	IDs List[string, BatchLimit] `json:"ids" required:"ids" help:"The ids of the jobs, 1 to 1000." limit:"name"`
 }
 
 // ImportItem is a job of an import: an add with its due time, and what the job had elsewhere.
 type ImportItem struct {
-	NewJob
-	State     Opt[string] `json:"state"`
-	CreatedAt Timestamp   `json:"created_at"`
-	DiedAt    Timestamp   `json:"died_at"`
-	Attempts  Opt[int64]  `json:"attempts"`
-	Reserves  Opt[int64]  `json:"reserves"`
-	Timeouts  Opt[int64]  `json:"timeouts"`
-	Releases  Opt[int64]  `json:"releases"`
-	Buries    Opt[int64]  `json:"buries"`
-	Kicks     Opt[int64]  `json:"kicks"`
+	NewJob    `due_at:"When the job becomes or became due: RFC 3339 text or milliseconds since 1970. The topic's spread is not added." delay:"The delay that gave it its due time, in seconds." delay.limit:"import delay"`
+	State     Opt[string] `json:"state" help:"Which of delayed and ready a job is that waits depends on due_at; a waiting job unless given." of:"delayed ready dead"`
+	CreatedAt Timestamp   `json:"created_at" help:"When it was added; now unless given, and at the latest now."`
+	DiedAt    Timestamp   `json:"died_at" help:"When a dead job died; now unless given, and at the latest now."`
+	Attempts  Opt[int64]  `json:"attempts" help:"Attempts so far: fewer than max_attempts, unless the job is dead." limit:"uint32"`
+	Reserves  Opt[int64]  `json:"reserves" help:"How often it was handed out." limit:"uint32"`
+	Timeouts  Opt[int64]  `json:"timeouts" help:"How often a reservation expired." limit:"uint32"`
+	Releases  Opt[int64]  `json:"releases" help:"How often it was given back." limit:"uint32"`
+	Buries    Opt[int64]  `json:"buries" help:"How often it was set aside." limit:"uint32"`
+	Kicks     Opt[int64]  `json:"kicks" help:"How often it was brought back." limit:"uint32"`
 	Reason    Opt[string] `json:"reason"`
-	LastError Opt[string] `json:"last_error"`
+	LastError Opt[string] `json:"last_error" help:"The last reason that a consumer gave: at most 1000 bytes." limit:"reason"`
 }
 
 // SetPast sets what happened to the job before.
@@ -169,7 +169,7 @@ func (q *ImportItem) SetPast(to *jobpb.ImportJob, now time.Time) (err error) {
 
 // AddRequest is one job to add, alone or in a batch.
 type AddRequest struct {
-	NewJob
+	NewJob   `required:"topic"`
 	IfExists Opt[string] `json:"if_exists"`
 	Condition
 }
@@ -270,7 +270,7 @@ func OrNone(names []string) string {
 type UpdateRequest struct {
 	Delay       Opt[float64]   `json:"delay"`
 	DueAt       Timestamp      `json:"due_at"`
-	ExpiresAt   Timestamp      `json:"expires_at"`
+	ExpiresAt   Timestamp      `json:"expires_at" help:"When the job is dropped, or dead if its topic says so, unless somebody has it then: RFC 3339 text, milliseconds since 1970, or never."`
 	TTR         Opt[float64]   `json:"ttr"`
 	Priority    Opt[int64]     `json:"priority"`
 	MaxAttempts Opt[int64]     `json:"max_attempts"`
@@ -402,3 +402,206 @@ func (q *AddRequest) SetIfExists(add *jobpb.Add) error {
 	add.IfExists, add.Condition = what, c
 	return nil
 }
+
+type Added struct {
+	ID        string `json:"id"`
+	Seq       uint64 `json:"seq"`
+	State     string `json:"state"`
+	DueAt     Time   `json:"due_at,omitzero"`
+	Revision  uint64 `json:"revision"`
+	Existing  bool   `json:"existing"`
+	Ended     bool   `json:"ended,omitzero"`
+	Replaced  bool   `json:"replaced,omitzero"`
+	Postponed bool   `json:"postponed,omitzero"`
+}
+
+type AddResult struct {
+	Success   bool   `json:"success"`
+	ID        string `json:"id,omitzero"`
+	Seq       uint64 `json:"seq,omitzero"`
+	State     string `json:"state,omitzero"`
+	DueAt     Time   `json:"due_at,omitzero"`
+	Revision  uint64 `json:"revision,omitzero"`
+	Existing  bool   `json:"existing,omitzero"`
+	Ended     bool   `json:"ended,omitzero"`
+	Replaced  bool   `json:"replaced,omitzero"`
+	Postponed bool   `json:"postponed,omitzero"`
+	Failure
+}
+
+type AddResults struct {
+	Results []AddResult `json:"results"`
+}
+
+type Changed struct {
+	ID            string `json:"id"`
+	Seq           uint64 `json:"seq"`
+	State         string `json:"state"`
+	Revision      uint64 `json:"revision,omitzero"`
+	DueAt         Time   `json:"due_at,omitzero"`
+	ReservedUntil Time   `json:"reserved_until,omitzero"`
+}
+
+type ChangeResult struct {
+	Success       bool   `json:"success"`
+	ID            string `json:"id,omitzero"`
+	Seq           uint64 `json:"seq,omitzero"`
+	State         string `json:"state,omitzero"`
+	Revision      uint64 `json:"revision,omitzero"`
+	DueAt         Time   `json:"due_at,omitzero"`
+	ReservedUntil Time   `json:"reserved_until,omitzero"`
+	Failure
+}
+
+type ChangeResults struct {
+	Results []ChangeResult `json:"results"`
+}
+
+type GetResults struct {
+	Results []GetResult `json:"results"`
+}
+
+type Finished struct {
+	ID            string      `json:"id,omitzero"`
+	Seq           uint64      `json:"seq,omitzero"`
+	State         string      `json:"state,omitzero"`
+	Revision      uint64      `json:"revision,omitzero"`
+	DueAt         Time        `json:"due_at,omitzero"`
+	ReservedUntil Time        `json:"reserved_until,omitzero"`
+	Results       []AddResult `json:"results,omitzero"`
+}
+
+type JobPage struct {
+	Jobs       []Job  `json:"jobs"`
+	Next       string `json:"next,omitzero"`
+	Incomplete bool   `json:"incomplete,omitzero"`
+}
+
+type UpdatedJobs struct {
+	Updated    uint64 `json:"updated" help:"Jobs changed."`
+	Skipped    uint64 `json:"skipped,omitzero" help:"Jobs that are found but cannot be changed, such as reserved ones."`
+	Reason     string `json:"reason,omitzero" help:"Why the first job was skipped."`
+	Incomplete bool   `json:"incomplete,omitzero"`
+	More       bool   `json:"more,omitzero"`
+	Next       string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+}
+
+type DeletedJobs struct {
+	Deleted    uint64 `json:"deleted"`
+	Skipped    uint64 `json:"skipped,omitzero" help:"Jobs that are found but cannot be deleted."`
+	Reason     string `json:"reason,omitzero" help:"Why the first job was skipped."`
+	Incomplete bool   `json:"incomplete,omitzero"`
+	More       bool   `json:"more,omitzero"`
+	Next       string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+}
+
+type KickedJobs struct {
+	Kicked     uint64 `json:"kicked"`
+	Skipped    uint64 `json:"skipped,omitzero" help:"Jobs that are found but are neither dead nor delayed."`
+	Reason     string `json:"reason,omitzero" help:"Why the first job was skipped."`
+	Incomplete bool   `json:"incomplete,omitzero"`
+	More       bool   `json:"more,omitzero"`
+	Next       string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+}
+
+type Backoff struct {
+	Delays []Seconds `json:"delays,omitzero"`
+	Base   Seconds   `json:"base,omitzero"`
+	Factor float64   `json:"factor,omitzero"`
+	Max    Seconds   `json:"max,omitzero" help:"The longest wait, in seconds." limit:"delay"`
+	Jitter float64   `json:"jitter,omitzero"`
+}
+
+type History struct {
+	ID      string  `json:"id"`
+	Seq     uint64  `json:"seq"`
+	Topic   string  `json:"topic"`
+	State   string  `json:"state"`
+	Events  []Event `json:"events" help:"What happened, oldest first."`
+	Dropped uint64  `json:"dropped" help:"Events after the first that are not kept any more."`
+}
+
+type Event struct {
+	At       Time   `json:"at"`
+	Event    string `json:"event" help:"What happened, such as reserved or timed_out."`
+	State    string `json:"state"`
+	Attempt  uint64 `json:"attempt,omitzero" help:"The attempt that it belongs to."`
+	DueAt    Time   `json:"due_at,omitzero"`
+	Consumer string `json:"consumer,omitzero"`
+	Reason   string `json:"reason,omitzero"`
+}
+
+type Explanation struct {
+	ID     string  `json:"id"`
+	Seq    uint64  `json:"seq"`
+	Topic  string  `json:"topic"`
+	State  string  `json:"state"`
+	DueAt  Time    `json:"due_at,omitzero"`
+	Late   Seconds `json:"late"`
+	Text   string  `json:"text"`
+	Causes []Cause `json:"causes" help:"What keeps, or kept, the job from its consumer."`
+}
+
+type Cause struct {
+	Cause string  `json:"cause" help:"What it is." of:"not_due paused rate max_reserved jobs_ahead no_consumer reserved dead finished deleted not_recorded expires expired no_target"`
+	Late  Seconds `json:"late,omitzero"`
+	Until Time    `json:"until,omitzero" help:"When it ends; of a cause, at the latest."`
+	At    Time    `json:"at,omitzero"`
+	Count uint64  `json:"count,omitzero"`
+	Text  string  `json:"text"`
+}
+
+type (
+	ChangeBatch struct {
+		Batch[ChangeItem] `required:"jobs"`
+	}
+	UpdateBatch struct {
+		Batch[UpdateItem] `required:"jobs"`
+	}
+	ImportBatch struct {
+		Batch[ImportItem] `required:"jobs" jobs:"The jobs to import, 1 to 1000."`
+	}
+)
+
+// What each change takes of a ChangeItem.
+type (
+	FinishRequest struct {
+		ID    Opt[string]                  `json:"id"`
+		Token Opt[string]                  `json:"token"`
+		Then  List[AddRequest, BatchLimit] `json:"then" help:"Jobs to add in the same step as the finish."`
+	}
+	ReleaseRequest struct {
+		ID       Opt[string]  `json:"id"`
+		Token    Opt[string]  `json:"token"`
+		Delay    Opt[float64] `json:"delay"`
+		Priority Opt[int64]   `json:"priority"`
+		Reason   Opt[string]  `json:"reason"`
+	}
+	TouchRequest struct {
+		ID    Opt[string]  `json:"id"`
+		Token Opt[string]  `json:"token"`
+		TTR   Opt[float64] `json:"ttr"`
+	}
+	BuryRequest struct {
+		ID       Opt[string] `json:"id"`
+		Token    Opt[string] `json:"token"`
+		Priority Opt[int64]  `json:"priority"`
+		Reason   Opt[string] `json:"reason"`
+	}
+	KickRequest struct {
+		ToTopic Opt[string] `json:"to_topic"`
+	}
+	MoveRequest struct {
+		ID    Opt[string] `json:"id"`
+		Token Opt[string] `json:"token"`
+		To    Opt[string] `json:"to" help:"The topic that the job goes to." limit:"name"`
+	}
+)
+
+// Job and JobReply have the fields of job.Fields, and a body. GetResult has those or says why the
+// job is not there.
+type (
+	Job       struct{}
+	JobReply  struct{}
+	GetResult struct{}
+)

@@ -15,8 +15,8 @@ import (
 
 // PurgeDeadRequest selects the dead jobs of all topics with one reason.
 type PurgeDeadRequest struct {
-	Reason Opt[string] `json:"exact_reason"`
-	Max    Opt[int64]  `json:"max"`
+	Reason Opt[string] `json:"exact_reason" required:"exact_reason"`
+	Max    Opt[int64]  `json:"max" help:"How many at most." limit:"kick"`
 	All    Opt[bool]   `json:"all"`
 }
 
@@ -33,26 +33,26 @@ func (q *PurgeDeadRequest) Check() (most uint64, filter *jobpb.Filter, err error
 }
 
 type KickDeadRequest struct {
-	PurgeDeadRequest
+	PurgeDeadRequest `required:"exact_reason"`
 	KickOptions
 }
 
 type MoveTopicRequest struct {
-	Sweep
-	To     Opt[string]               `json:"to"`
-	States List[string, StatesLimit] `json:"states"`
-	Cursor Opt[string]               `json:"cursor"`
+	Sweep  `max:"How many jobs at most; or give all, which is the default without a filter." max.limit:"kick"`
+	To     Opt[string]               `json:"to" required:"to" help:"The topic that the jobs go to." limit:"name"`
+	States List[string, StatesLimit] `json:"states" help:"The states of the jobs to move; all unless given." of:"delayed ready reserved dead"`
+	Cursor Opt[string]               `json:"cursor" help:"The next of the call before, with the same states and filter."`
 }
 
 type PauseRequest struct {
-	For   Opt[float64] `json:"for"`
-	Until Timestamp    `json:"until"`
+	For   Opt[float64] `json:"for" help:"How long the pause lasts, in seconds." limit:"pause"`
+	Until Timestamp    `json:"until" help:"When the pause ends."`
 }
 
 // PushRequest is the push target of a topic in a request.
 type PushRequest struct {
 	URL         Opt[string]  `json:"url"`
-	Secret      Opt[string]  `json:"secret"`
+	Secret      Opt[string]  `json:"secret" help:"Signs the posts." limit:"secret"`
 	Timeout     Opt[float64] `json:"timeout"`
 	Concurrency Opt[int64]   `json:"concurrency"`
 	JobURLs     Opt[bool]    `json:"job_urls"`
@@ -61,11 +61,11 @@ type PushRequest struct {
 // RescheduleRequest asks for other due times of the delayed jobs of a topic that are due in a
 // range of time.
 type RescheduleRequest struct {
-	Sweep
-	Spread   Opt[float64] `json:"spread"`
-	Earlier  Opt[bool]    `json:"earlier"`
-	Postpone Opt[float64] `json:"postpone"`
-	Cursor   Opt[string]  `json:"cursor"`
+	Sweep    `required:"filter" filter:"Which jobs; it must have due_from and due_to."`
+	Spread   Opt[float64] `json:"spread" help:"Seconds from due_from on, over which the jobs are spread." limit:"postpone"`
+	Earlier  Opt[bool]    `json:"earlier" help:"Whether a spread may make jobs due earlier than they are."`
+	Postpone Opt[float64] `json:"postpone" help:"Seconds by which the jobs become due later." limit:"postpone"`
+	Cursor   Opt[string]  `json:"cursor" help:"The next of the call before, with the same filter, spread and postpone."`
 }
 
 // PatchField is a field of a request that changes settings: a missing field keeps the
@@ -137,7 +137,7 @@ func Thousandths(rate float64) (uint64, error) {
 
 // Sweep selects the jobs of a topic for a sweep.
 type Sweep struct {
-	Max    Opt[int64]  `json:"max"`
+	Max    Opt[int64]  `json:"max" help:"How many jobs at most; or give all." limit:"kick"`
 	All    Opt[bool]   `json:"all"`
 	Filter Opt[Filter] `json:"filter"`
 }
@@ -168,7 +168,7 @@ func (q *Sweep) Most() (uint64, error) {
 
 // KickOptions are what a kick has besides the choice of its jobs.
 type KickOptions struct {
-	Rate    Opt[float64] `json:"rate"`
+	Rate    Opt[float64] `json:"rate" help:"Jobs a second; spreads the kicked jobs over time." limit:"rate"`
 	ToTopic Opt[string]  `json:"to_topic"`
 }
 
@@ -194,12 +194,181 @@ type KickTopicRequest struct {
 
 type ReleaseTopicRequest struct {
 	Sweep
-	Consumer Opt[string] `json:"consumer"`
+	Consumer Opt[string] `json:"consumer" help:"Only jobs that this consumer reserved; those of all consumers unless given." limit:"consumer"`
 	Reason   Opt[string] `json:"reason"`
 }
 
 type PurgeRequest struct {
 	Sweep
-	State     Opt[string] `json:"state"`
-	DropEmpty Opt[bool]   `json:"drop_empty"`
+	State     Opt[string] `json:"state" required:"state" help:"The state of the jobs to delete." of:"delayed ready dead"`
+	DropEmpty Opt[bool]   `json:"drop_empty" help:"Drop the topic, with its totals and its pause, if it has no jobs then, also no retained ones. Needs cluster version 2."`
 }
+
+type Stats struct {
+	Topics   uint64 `json:"topics" help:"How many topics there are."`
+	Delayed  uint64 `json:"delayed"`
+	Ready    uint64 `json:"ready"`
+	Reserved uint64 `json:"reserved"`
+	Dead     uint64 `json:"dead"`
+	Retained uint64 `json:"retained"`
+}
+
+type Topic struct {
+	Topic            string `json:"topic"`
+	Delayed          uint64 `json:"delayed"`
+	Ready            uint64 `json:"ready"`
+	Reserved         uint64 `json:"reserved"`
+	Dead             uint64 `json:"dead"`
+	Retained         uint64 `json:"retained,omitzero"`
+	OldestDueAt      Time   `json:"oldest_due_at,omitzero" help:"The earliest due time of a delayed or ready job."`
+	Paused           bool   `json:"paused"`
+	PausedUntil      Time   `json:"paused_until,omitzero"`
+	ThrottledUntil   Time   `json:"throttled_until,omitzero" help:"When the topic's rate allows the next job."`
+	Added            uint64 `json:"added" help:"Jobs added so far."`
+	Finished         uint64 `json:"finished" help:"Jobs finished so far."`
+	Deleted          uint64 `json:"deleted"`
+	Timeouts         uint64 `json:"timeouts" help:"Reservations that expired so far."`
+	Died             uint64 `json:"died" help:"Jobs that died so far."`
+	Expired          uint64 `json:"expired,omitzero" help:"Jobs that nobody took in time so far."`
+	SettingsRevision uint64 `json:"settings_revision,omitzero" help:"The revision of the topic's settings."`
+}
+
+type TopicReply struct{ Topic }
+
+type TopicPage struct {
+	Topics []Topic `json:"topics"`
+	Next   string  `json:"next,omitzero"`
+}
+
+type Rates struct {
+	Topic     string   `json:"topic,omitzero"`
+	Start     Time     `json:"start,omitzero" help:"When the first step begins; absent if the node has recorded nothing."`
+	Step      Seconds  `json:"step" help:"How long a step is, in seconds." limit:"positive"`
+	Added     []uint64 `json:"added" help:"Jobs added in each step, the last one of the step under way."`
+	Delivered []uint64 `json:"delivered" help:"Jobs handed to consumers in each step."`
+	Finished  []uint64 `json:"finished" help:"Jobs finished in each step."`
+	Deleted   []uint64 `json:"deleted" help:"Jobs deleted in each step."`
+	Timeouts  []uint64 `json:"timeouts" help:"Reservations that expired in each step."`
+	Died      []uint64 `json:"died" help:"Jobs that died in each step."`
+	Expired   []uint64 `json:"expired" help:"Jobs that nobody took in time in each step."`
+}
+
+type Forecast struct {
+	Topic   string   `json:"topic,omitzero"`
+	Start   Time     `json:"start" help:"When the first step begins."`
+	Step    Seconds  `json:"step" help:"How long a step is, in seconds." limit:"positive"`
+	Jobs    []uint64 `json:"jobs" help:"Delayed jobs that are due in each step."`
+	Before  uint64   `json:"before" help:"Delayed jobs that are due before the first step."`
+	After   uint64   `json:"after" help:"Delayed jobs that are due after the last step."`
+	Overdue uint64   `json:"overdue" help:"Of all these, jobs that were due before the present minute."`
+}
+
+type DueTopics struct {
+	Start  Time       `json:"start" help:"When the time begins."`
+	Step   Seconds    `json:"step" help:"How long it is, in seconds." limit:"positive"`
+	Jobs   uint64     `json:"jobs" help:"Delayed jobs of all topics that are due then."`
+	Topics []DueTopic `json:"topics" help:"The topics of which most jobs are due then, the most first."`
+}
+
+type DueTopic struct {
+	Topic string `json:"topic"`
+	Jobs  uint64 `json:"jobs" help:"Delayed jobs of the topic that are due then."`
+}
+
+type DeadReasons struct {
+	Topic      string       `json:"topic,omitzero"`
+	Jobs       uint64       `json:"jobs" help:"All dead jobs."`
+	Reasons    uint64       `json:"reasons,omitzero" help:"How many reasons they have."`
+	Groups     []DeadReason `json:"groups" help:"The groups with most jobs, the most first."`
+	More       bool         `json:"more,omitzero" help:"Whether there are more groups."`
+	Incomplete bool         `json:"incomplete,omitzero" help:"Whether a group that is missing may have more jobs than the last one listed, but less than twice as many."`
+}
+
+type DeadReason struct {
+	Reason      string `json:"reason" help:"The reason with which the jobs died, cut to 200 bytes; empty: none was given."`
+	Jobs        uint64 `json:"jobs" help:"Dead jobs with this reason."`
+	Topics      uint64 `json:"topics,omitzero" help:"How many topics they are in."`
+	Example     string `json:"example"`
+	FirstDiedAt Time   `json:"first_died_at,omitzero"`
+}
+
+type DeadTopics struct {
+	Reason     string      `json:"reason" help:"The reason that was asked for."`
+	Jobs       uint64      `json:"jobs" help:"All dead jobs with this reason."`
+	Topics     uint64      `json:"topics" help:"How many topics they are in."`
+	Groups     []DeadTopic `json:"groups" help:"The topics with most of these jobs, the most first."`
+	More       bool        `json:"more,omitzero" help:"Whether there are more topics."`
+	Incomplete bool        `json:"incomplete,omitzero" help:"Whether a topic that is missing may have more jobs than the last one listed."`
+}
+
+type DeadTopic struct {
+	Topic       string `json:"topic"`
+	Jobs        uint64 `json:"jobs" help:"Dead jobs of the topic with this reason."`
+	Example     string `json:"example"`
+	FirstDiedAt Time   `json:"first_died_at,omitzero"`
+}
+
+type Kicked struct {
+	Kicked uint64 `json:"kicked"`
+	More   bool   `json:"more,omitzero"`
+}
+
+type Released struct {
+	Released uint64 `json:"released" help:"Jobs released."`
+	More     bool   `json:"more,omitzero"`
+}
+
+type Rescheduled struct {
+	Rescheduled uint64 `json:"rescheduled" help:"Jobs that have another due time now."`
+	Unchanged   uint64 `json:"unchanged,omitzero" help:"Jobs that were already due when they should be."`
+	Skipped     uint64 `json:"skipped,omitzero" help:"Jobs that cannot be due then, for example because they expire before."`
+	Reason      string `json:"reason,omitzero" help:"Why the first job was skipped."`
+	More        bool   `json:"more,omitzero"`
+	Next        string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+}
+
+type Purged struct {
+	Deleted uint64 `json:"deleted"`
+	More    bool   `json:"more,omitzero"`
+}
+
+type Moved struct {
+	Moved   uint64 `json:"moved" help:"Jobs moved."`
+	Skipped uint64 `json:"skipped,omitzero" help:"Jobs that cannot be in that topic, for example because it permits no push_url."`
+	Reason  string `json:"reason,omitzero" help:"Why the first job was skipped."`
+	More    bool   `json:"more,omitzero"`
+	Next    string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+}
+
+type Pause struct {
+	Topic       string `json:"topic"`
+	Paused      bool   `json:"paused"`
+	PausedUntil Time   `json:"paused_until,omitzero"`
+}
+
+type TopicSettings struct {
+	Topic    string   `json:"topic"`
+	Revision uint64   `json:"revision"`
+	Settings Settings `json:"settings" help:"The settings of the topic."`
+}
+
+type TopicSettingsReply struct{ TopicSettings }
+
+type TopicSettingsPage struct {
+	Topics []TopicSettings `json:"topics"`
+	Next   string          `json:"next,omitzero"`
+}
+
+type Push struct {
+	URL         string  `json:"url,omitzero"`
+	HasSecret   bool    `json:"has_secret" help:"Whether posts are signed."`
+	Timeout     Seconds `json:"timeout,omitzero"`
+	Concurrency uint64  `json:"concurrency,omitzero"`
+	JobURLs     bool    `json:"job_urls,omitzero"`
+}
+
+// Settings and SettingsRequest have the rows of job.Settings.
+type (
+	Settings        struct{}
+	SettingsRequest struct{}
+)

@@ -41,7 +41,9 @@ var mayImport = map[string][]string{
 	"schedule": {"job"},
 	"rates":    {"job"},
 	"api":      {"job", "auth", "invitation", "api", "cluster/report", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep", "internal/tokenbucket"},
-	"api/wire": {"job", "auth", "api/access"},
+	// Every call with its types; what is made of that.
+	"api/wire":    {"job", "auth", "api/access"},
+	"api/openapi": {"job", "api/wire"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},

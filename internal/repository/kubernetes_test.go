@@ -153,11 +153,11 @@ func TestKubernetesPortsMatch(t *testing.T) {
 
 func TestKubernetesProbesAskPathsThatExist(t *testing.T) {
 	c := container(t, manifests(t))
-	routes := read(t, "api/routes.go")
+	calls := read(t, "api/wire/calls.go")
 	for probe, path := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"} {
 		require.Equal(t, path, c.at(t, probe, "httpGet", "path"))
 		require.Equal(t, "http", c.at(t, probe, "httpGet", "port"))
-		require.Contains(t, routes, `{path: "`+path+`", `)
+		require.Contains(t, calls, `Pattern: "GET `+path+`"`)
 	}
 }
 
