@@ -6,7 +6,7 @@
 // It imports no other package of the project except the job types, auth and the packages
 // below it. It reads no clock, no network and no random source. Each entry has the leader's
 // time, and the FSM clock is the largest time so far, until ResetClock sets it back
-// (op_reset_clock.go). The same entries give the same results and the same check.Digest on
+// (clock.go). The same entries give the same results and the same check.Digest on
 // every node, however they are divided into batches and whenever the node restarts.
 //
 //	internal/record   what is on disk: keys, records and reads of them
@@ -16,9 +16,9 @@
 //	store             the files below: generations, flushes, archives
 //
 // What is left here changes the state: the machine (machine.go, apply.go, tx.go, memory.go),
-// whole states (snapshot.go, new_cluster.go, replace.go), the operations (op_*.go), each the
-// x.name(op, r) that operations.go calls, the rules that several of them follow (rule_*.go),
-// and what they keep in order beside the records (index_*.go), in memory as caches only.
+// whole states (snapshot.go, new_cluster.go, replace.go), and a file for each subject, with
+// its operations, each the x.name(op, r) that operations.go calls, the rules that they
+// follow, and what they keep in memory.
 //
 // # Tests
 //
@@ -78,7 +78,7 @@
 // store reports a violation, which ends the process; Check detects one in the tests.
 //
 // Windows, the heap of topics by next due instant, and the records of recently
-// used jobs (index_recent.go) are bounded and are caches only: dropping any of them
+// used jobs (memory.go) are bounded and are caches only: dropping any of them
 // changes no result.
 //
 // # Time
@@ -98,7 +98,7 @@
 // # Limits
 //
 // A topic's settings may bound its reserved jobs and the rate at which jobs are
-// handed out (rule_limits.go). Reserve skips a topic that has reached a limit, as it
+// handed out (limits.go). Reserve skips a topic that has reached a limit, as it
 // skips a paused one. The rate is a token bucket in integers (internal/record/rate.go). It is
 // in the topic's record and is refilled up to the clock whenever the topic changes.
 // When ready jobs wait for a token, the token's instant is in the heap.

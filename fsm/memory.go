@@ -248,3 +248,86 @@ func (mem *memory) trimWindows() {
 		mem.count(t)
 	}
 }
+
+// limitUses is an array because each commit makes one.
+type limitUses [8]job.LimitUse
+
+// noteEmpty counts the topics without jobs that make room for others at the limit. It is called when a
+// topic has changed.
+func (mem *memory) noteEmpty(t *topic) {
+	if now := !t.dropped && t.Jobs() == 0 && !t.Paused(); now != t.spare {
+		t.spare = now
+		if now {
+			mem.spares++
+		} else {
+			mem.spares--
+		}
+	}
+}
+
+// uses lists the limits of the whole cluster. Idle topics do not count from the cluster version on in
+// which they go when others need their place.
+func (mem *memory) uses() limitUses {
+	topics := len(mem.topics)
+	if mem.meta.Version >= 2 {
+		topics -= mem.spares
+	}
+	return limitUses{
+		{What: "topics with jobs", Used: topics, Most: mem.limits.MaxTopics},
+		{What: "topics with settings", Used: len(mem.settings), Most: mem.limits.MaxTopics},
+		{What: "push targets", Used: mem.targets, Most: mem.limits.MaxPushTargets},
+		{What: "schedules", Used: mem.scheduleCount, Most: mem.limits.MaxSchedules},
+		{What: "namespaces", Used: len(mem.namespaces), Most: mem.limits.MaxNamespaces},
+		{What: "tokens", Used: mem.auth.Tokens(), Most: mem.limits.MaxTokens},
+		{What: "invitations", Used: len(mem.admission.GetInvitations()), Most: mem.limits.MaxInvitations},
+		{What: "removed nodes", Used: len(mem.removed), Most: mem.limits.MaxRemovedNodes},
+	}
+}
+
+// LimitUses returns how much of the limits of the whole cluster is in use.
+func (m *Machine) LimitUses() []job.LimitUse {
+	m.mu.RLock()
+	uses := m.public.uses
+	m.mu.RUnlock()
+	return uses[:]
+}
+
+// recentKept bounds the records of one generation. Two generations, at about 300 bytes a
+// record, take 20 MB.
+const recentKept = 1 << 15
+
+// recent caches recently used records, without bodies: a job that was just reserved will
+// soon be finished. It changes no result.
+//
+// It has two generations. A full young one replaces the old one.
+type recent struct {
+	young, old map[uint64]*record.Job
+}
+
+// recentText bounds the reasons, options and history of a cached record, in bytes.
+const recentText = 128
+
+// put caches a record, which must be as in the store.
+func (r *recent) put(rec *record.Job) {
+	if len(rec.Status.Reason)+len(rec.Status.LastError)+len(rec.Spec.Options)+len(rec.Status.History) > recentText {
+		return
+	}
+	if r.young == nil || len(r.young) >= recentKept {
+		r.old, r.young = r.young, make(map[uint64]*record.Job)
+	}
+	rec.Body, rec.OwnBody = nil, false
+	r.young[rec.Seq] = rec
+}
+
+// take removes a record and returns it, for the caller to change; nil: it is not cached.
+func (r *recent) take(seq uint64) *record.Job {
+	if rec := r.young[seq]; rec != nil {
+		delete(r.young, seq)
+		return rec
+	}
+	rec := r.old[seq]
+	if rec != nil {
+		delete(r.old, seq)
+	}
+	return rec
+}

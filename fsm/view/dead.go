@@ -13,7 +13,7 @@ import (
 )
 
 // DeadReasons returns the reasons that most dead jobs of a topic, or of all topics, have. It
-// reads the counts of groups (fsm/index_dead_groups.go) by size, until it has enough or
+// reads the counts of groups (fsm/dead_groups.go) by size, until it has enough or
 // job.MaxDeadScan of them. Then it may have missed one of the size of the last, which has
 // less than twice its jobs.
 func (v *View) DeadReasons(q *jobpb.DeadReasonsQuery) (*jobpb.DeadReasons, error) {

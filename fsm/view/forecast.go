@@ -14,7 +14,7 @@ import (
 )
 
 // Forecast returns how many delayed jobs are due in each of some steps. It reads due counts
-// (fsm/index_due_counts.go): one record for each period up to the last step, however many jobs
+// (fsm/due_counts.go): one record for each period up to the last step, however many jobs
 // there are. The counts are zero if there is no such topic.
 func (v *View) Forecast(q *jobpb.ForecastQuery) (f *jobpb.Forecast, err error) {
 	if err := job.CheckForecast(q); err != nil {

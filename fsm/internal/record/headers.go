@@ -17,7 +17,7 @@ import (
 // the order of their adds. Entries have no topic, so a move between topics that index the
 // same headers changes none.
 //
-// When the setting of a topic with jobs changes, a walk (fsm/op_index_headers.go) adds and
+// When the setting of a topic with jobs changes, a walk (fsm/headers.go) adds and
 // removes the entries of existing jobs, a bounded number with each Advance.
 //
 // Invariant: a job with a value for a header has the entry if and only if its topic indexes

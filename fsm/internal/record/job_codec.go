@@ -9,7 +9,7 @@ import (
 )
 
 // Versions of a job's two records, the first byte of each. The status is written in the
-// format of the cluster version (fsm/op_migrate.go).
+// format of the cluster version (fsm/version.go).
 const (
 	SpecVersion   = 3
 	StatusVersion = 4

@@ -39,7 +39,7 @@ const (
 	SpaceSchedule  = 'r' // r d|s name -> a schedule: its definition, its state
 	SpaceStatus    = 's' // s seq -> status
 	SpaceTopic     = 't' // t name -> topic record
-	SpaceUpload    = 'u' // u offset -> a part of an archive: see fsm/op_replace.go
+	SpaceUpload    = 'u' // u offset -> a part of an archive: see fsm/replace.go
 	SpaceRemoved   = 'v' // v node-id -> when the node was removed: see cluster.go
 	SpaceIndex     = 'x' // x topic-number state place -> priority of a delayed job, else nothing
 )
@@ -58,7 +58,7 @@ var TableBoundaries = [][]byte{{SpaceID}, {SpaceID + 1}, {SpaceSpec + 1}, {Space
 //	reserved  0          end of the reservation
 //	dead      0          rank: the count of jobs that died before it
 //	ended     0          end of the retention
-//	expiring  0          due: see fsm/rule_expiry.go
+//	expiring  0          due: see fsm/expiry.go
 type Place struct {
 	Priority uint32
 	// Carried is not part of the order: it is a delayed job's priority, so that the job

@@ -4,7 +4,7 @@ import "tarry/job/jobpb"
 
 // List is one of the lists that a topic has of its jobs. Each job is in exactly one
 // of the first five; a job that may expire is also in ListExpiring, ListDeadline or both
-// (fsm/rule_expiry.go). The order of each list is described at the type place.
+// (fsm/expiry.go). The order of each list is described at the type place.
 //
 // A list is not a state: ended jobs have two states and one list, and the last two have
 // no state. ListOfState and List.state convert between the two.

@@ -39,7 +39,7 @@ type Topic struct {
 	Heads  [ListCount]Place
 	Bucket *Bucket // nil without a rate
 	// ExpiryIndexed is the place up to which ready jobs are also in ListExpiring; see
-	// fsm/rule_expiry.go.
+	// fsm/expiry.go.
 	ExpiryIndexed Place
 	Expired       uint64 // jobs that were not reserved in time
 	// PushURLs counts the jobs with a push_url, except retained ones.
