@@ -99,7 +99,7 @@ hunt: ## run each random test of the state machine with ROUNDS (200) new seeds, 
 soak: ## run faults, power losses, backups, restores, standbys and upgrades in turn for HOURS (2), with one page of results in .bin/soak; it can be interrupted and goes on
 	.ci/soak
 
-check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vulncheck
+check: ## gofmt, go vet, staticcheck, errcheck, the race detector where it matters, and vulncheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet $(ALL)
@@ -107,6 +107,7 @@ check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vu
 	cd deploy/release && GOWORK=off go vet ./...
 	go vet -tags chaos,next $(ALL)
 	go tool staticcheck $(ALL)
+	go tool errcheck -ignoretests -ignoregenerated -exclude .ci/errcheck-excludes $(ALL) # a test fails by what it asserts
 	CGO_ENABLED=1 go test -race -short -timeout 15m -skip '$(RACE_SKIP)' $(RACE)
 	.ci/vulncheck
 

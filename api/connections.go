@@ -74,7 +74,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		// For a client that does not get the refusal the closed connection also means that
 		// nothing was done.
 		c.SetDeadline(time.Now().Add(refusalTime))
-		c.Write(l.refusal)
+		_, _ = c.Write(l.refusal)
 		c.Close()
 	}
 }

@@ -66,7 +66,8 @@ func (r *Result) Figure() string {
 }
 
 // Print writes the result for a person.
-func (r *Result) Print(w io.Writer) {
+func (r *Result) Print(to io.Writer) error {
+	w := new(strings.Builder)
 	fmt.Fprintf(w, "%-10s %s\n", r.Scenario, r.Figure())
 	line := func(name string, s Summary) {
 		fmt.Fprintf(w, "  %-9s p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms\n", name, s.P50, s.P90, s.P99, s.P999, s.Max)
@@ -85,6 +86,8 @@ func (r *Result) Print(w io.Writer) {
 		fmt.Fprintf(w, "  restart   %.2f s after SIGTERM, %.2f s after kill -9\n", r.RestartSeconds, r.KillSeconds)
 	}
 	fmt.Fprintf(w, "  load      %d jobs in %.1f s, %d calls failed; cores used: generator %.2f, nodes %.2f\n", r.Jobs, r.Seconds, r.Failures, r.GeneratorCPU, r.NodeCPU)
+	_, err := io.WriteString(to, w.String())
+	return err
 }
 
 // TableHead and Row make a Markdown table of results.

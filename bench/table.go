@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -122,12 +123,12 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the nodes: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cluster, err := c.place(nodes, binary, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer cluster.Stop()
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	c.Logger = log
 	c.Load(cluster)
 	if err := c.Validate(); err != nil {

@@ -94,7 +94,7 @@ func (in *injector) inject(ctx context.Context, st step) error {
 			return err
 		}
 		running.Go(func() {
-			defer os.RemoveAll(e.Dir)
+			defer func() { errs[i] = errors.Join(errs[i], os.RemoveAll(e.Dir)) }()
 			defer in.claimed.Release(e)
 			errs[i] = in.one(ctx, f, e)
 		})

@@ -36,7 +36,7 @@ func command(ctx context.Context, args []string, out, notes io.Writer) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintln(notes, "chaos:", err)
+		_, _ = fmt.Fprintln(notes, "chaos:", err) // nobody is left to tell
 		return exitFailed
 	}
 	return code

@@ -143,7 +143,7 @@ func (r *run) inEnvironment(ctx context.Context) (err error) {
 		r.load.TokenHolders = tokenHolders
 	}
 	r.load.Target = workload.NewTarget(posts, recorder, targetNumber, r.seed)
-	defer r.load.Target.Close()
+	defer func() { err = errors.Join(err, r.load.Target.Close()) }()
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}

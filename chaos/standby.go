@@ -54,7 +54,7 @@ func (s *standby) seed(ctx context.Context) error {
 		return err
 	}
 	file := filepath.Join(s.run.dir, "seed.backup")
-	defer os.Remove(file)
+	defer func() { _ = os.Remove(file) }() // it is not there if the backup failed
 	if _, err := s.run.backUp(ctx, file); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (c *Client) openBackup(ctx context.Context, node, path string, base []byte)
 	b.ReadCloser = answer.Body
 	c.nodes.replied(node, answer.Header.Get(headerLeader))
 	if answer.StatusCode != http.StatusOK {
-		defer b.Close()
+		defer func() { _ = b.Close() }() // it was only read
 		return nil, readReply(ctx, node, answer, maxErrorReply, new(done))
 	}
 	return b, nil

@@ -234,7 +234,7 @@ func (c *conn) linger() {
 		return
 	}
 	c.setReadDeadline(time.Now().Add(lingerTime))
-	io.CopyN(io.Discard, c.net, lingerBytes) // fails at the latest then
+	_, _ = io.CopyN(io.Discard, c.net, lingerBytes) // fails at the latest then
 }
 
 // nothingAllowed reports whether a client without a token may do nothing.

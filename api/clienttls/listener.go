@@ -219,7 +219,7 @@ func (c *conn) refuse() {
 		return
 	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		io.CopyN(io.Discard, c.Conn, maxDrop)
+		_, _ = io.CopyN(io.Discard, c.Conn, maxDrop) // until the client closes, or hintTime ends
 	}
 	c.Conn.Close()
 }

@@ -95,17 +95,17 @@ func run(ctx context.Context, c config) (err error) {
 		}
 		fmt.Fprintf(os.Stderr, "round %d of %d measured\n", round+1, c.rounds)
 	}
-	found.print(os.Stdout)
-	return nil
+	_, err = fmt.Print(found)
+	return err
 }
 
 // round starts the clusters and loads each in turn.
-func (c *config) round(ctx context.Context, dir string, found *ratios) error {
+func (c *config) round(ctx context.Context, dir string, found *ratios) (err error) {
 	all := arms(c.parts)
 	for i, a := range all {
 		defer func() {
 			if a.cluster != nil {
-				a.cluster.Stop()
+				err = errors.Join(err, a.cluster.Stop())
 			}
 		}()
 		if err := a.start(ctx, c.binary, filepath.Join(dir, fmt.Sprint(i))); err != nil {

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 
 	"tarry/bench"
 )
@@ -47,7 +47,8 @@ func (r *ratios) add(scenario string, all []*arm, measured map[string]*bench.Res
 // perJob is the processor time of a job, in microseconds.
 func perJob(cores float64, m *bench.Result) float64 { return cores * 1e6 / m.Rate }
 
-func (r *ratios) print(out io.Writer) {
+func (r *ratios) String() string {
+	out := new(strings.Builder)
 	fmt.Fprintf(out, "medians of %d turns; of ratios to the open cluster of the same turn, the middle half in brackets\n\n", len(r.of[r.order[0]].time))
 	fmt.Fprintln(out, "| | us a job | time, ratio | nodes' processor time, us a job | ratio | generator's, us a job |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|")
@@ -56,6 +57,7 @@ func (r *ratios) print(out io.Writer) {
 		fmt.Fprintf(out, "| %s, %s | %.1f | %s | %.1f | %s | %.1f |\n", key.scenario, key.arm,
 			quantile(f.time, 0.5), middle(f.timeRatio), quantile(f.nodes, 0.5), middle(f.nodesRatio), quantile(f.generator, 0.5))
 	}
+	return out.String()
 }
 
 func middle(of []float64) string {

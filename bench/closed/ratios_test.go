@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +17,10 @@ func TestRatiosAreThoseOfTheSameTurn(t *testing.T) {
 			"closed": {Rate: speed / 2, NodeCPU: 0.75, GeneratorCPU: 0.1},
 		})
 	}
-	var out strings.Builder
-	r.print(&out)
-	require.Contains(t, out.String(), "medians of 3 turns")
-	require.Contains(t, out.String(), "| add, open | 10000.0 | 1.00 (1.00 to 1.00) | 10000.0 | 1.00 (1.00 to 1.00) | 1000.0 |\n")
-	require.Contains(t, out.String(), "| add, closed | 20000.0 | 2.00 (2.00 to 2.00) | 15000.0 | 1.50 (1.50 to 1.50) | 2000.0 |\n")
+	out := r.String()
+	require.Contains(t, out, "medians of 3 turns")
+	require.Contains(t, out, "| add, open | 10000.0 | 1.00 (1.00 to 1.00) | 10000.0 | 1.00 (1.00 to 1.00) | 1000.0 |\n")
+	require.Contains(t, out, "| add, closed | 20000.0 | 2.00 (2.00 to 2.00) | 15000.0 | 1.50 (1.50 to 1.50) | 2000.0 |\n")
 }
 
 func TestQuantiles(t *testing.T) {

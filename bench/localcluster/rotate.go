@@ -40,12 +40,12 @@ func (c *Cluster) PresentCertificate(ctx context.Context) (tls.Certificate, erro
 	return c.probe(ctx, c.keys())
 }
 
-func (c *Cluster) probe(ctx context.Context, from string) (tls.Certificate, error) {
+func (c *Cluster) probe(ctx context.Context, from string) (of tls.Certificate, err error) {
 	dir, err := os.MkdirTemp(c.keys(), "probe-")
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := c.sign(ctx, from, dir, "node", "probe"); err != nil {
 		return tls.Certificate{}, err
 	}
@@ -102,14 +102,14 @@ func replaceFile(path string, data []byte) error {
 func (n *Node) keys() string { return filepath.Join(n.dir, "keys") }
 
 // issue makes the certificates of a node, in the place of those that it has.
-func (c *Cluster) issue(n *Node) error {
+func (c *Cluster) issue(n *Node) (err error) {
 	c.signing.Lock()
 	defer c.signing.Unlock()
 	made := filepath.Join(n.keys(), "new")
 	if err := os.MkdirAll(made, 0o700); err != nil {
 		return fmt.Errorf("make a directory for keys: %w", err)
 	}
-	defer os.RemoveAll(made)
+	defer func() { err = errors.Join(err, os.RemoveAll(made)) }()
 	ctx := context.Background() // they call nobody
 	if err := errors.Join(c.sign(ctx, c.keys(), made, "node", n.ID), c.sign(ctx, c.keys(), made, "server", n.ID, "--host", n.host)); err != nil {
 		return err

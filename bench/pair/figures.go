@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 )
 
 // figures are what both sides measured, by name. In all of them less is better.
@@ -23,9 +23,10 @@ func (f *figures) add(side int, name string, v float64) {
 	f.values[side][name] = append(f.values[side][name], v)
 }
 
-// print writes a table of medians. The spread is that of all rounds around their
+// table returns a table of medians. The spread is that of all rounds around their
 // median, the larger of the two sides': a change within it says nothing.
-func (f *figures) print(out io.Writer, before, after string) {
+func (f *figures) table(before, after string) string {
+	out := new(strings.Builder)
 	fmt.Fprintf(out, "| less is better | %s | %s | change | spread |\n|---|---|---|---|---|\n", before, after)
 	for _, name := range f.names {
 		a, b := f.values[0][name], f.values[1][name]
@@ -39,6 +40,7 @@ func (f *figures) print(out io.Writer, before, after string) {
 		}
 		fmt.Fprintf(out, "| %s | %.5g | %.5g | %s | ±%.1f%% |\n", name, median(a), median(b), change, 100*max(spread(a), spread(b)))
 	}
+	return out.String()
 }
 
 func median(of []float64) float64 {

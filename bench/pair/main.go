@@ -83,9 +83,8 @@ func run(ctx context.Context, c config, revisions []string, out io.Writer) (err 
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s measured\n", round+1, c.rounds, sides[side].name())
 		}
 	}
-	fmt.Fprintf(out, "medians of %d rounds in turns\n\n", c.rounds)
-	found.print(out, sides[0].name(), sides[1].name())
-	return nil
+	_, err = fmt.Fprintf(out, "medians of %d rounds in turns\n\n%s", c.rounds, found.table(sides[0].name(), sides[1].name()))
+	return err
 }
 
 // side is one revision, checked out and built.

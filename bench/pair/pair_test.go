@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,8 +32,7 @@ func TestMediansStandSideBySide(t *testing.T) {
 		f.add(1, "add", v*1.1)
 	}
 	f.add(1, "new", 1)
-	var out strings.Builder
-	f.print(&out, "aaa", "bbb")
-	require.Contains(t, out.String(), "| add | 200 | 220 | +10.0% | ±50.0% |")
-	require.Contains(t, out.String(), "| new | only one of them measures it | | | |")
+	out := f.table("aaa", "bbb")
+	require.Contains(t, out, "| add | 200 | 220 | +10.0% | ±50.0% |")
+	require.Contains(t, out, "| new | only one of them measures it | | | |")
 }

@@ -238,7 +238,7 @@ func (n *node) Setattr(ctx context.Context, handle fs.FileHandle, in *fuse.SetAt
 		if err != nil {
 			return fs.ToErrno(err)
 		}
-		defer opened.Release(ctx)
+		defer func() { _ = opened.Release(ctx) }() // what it changes is done by then
 		f = opened
 	}
 	return f.Setattr(ctx, in, out)

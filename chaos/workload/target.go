@@ -177,7 +177,7 @@ func (t *Target) refuses(id string) bool { return t.dice(id, 0)%12 == 0 }
 
 func (t *Target) dice(id string, attempt int) uint32 {
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%d %d %s", t.seed, attempt, id)
+	_, _ = fmt.Fprintf(h, "%d %d %s", t.seed, attempt, id)
 	return h.Sum32() >> 8
 }
 

@@ -104,7 +104,7 @@ func (w *Writer) Close() error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	defer w.zstd.Close()
+	defer func() { _ = w.zstd.Close() }() // it has no writer to flush to
 	if int64(w.bytes) != w.size {
 		w.err = fmt.Errorf("the state has %d bytes, the header of its backup says %d", w.bytes, w.size)
 		return w.err

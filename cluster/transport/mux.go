@@ -295,9 +295,9 @@ func (m *Mux) judge(h header, from, own string) (*listener, status, string) {
 // the connection, and the reply would be lost.
 func linger(c *conn) {
 	if t, ok := c.Conn.(*tls.Conn); ok {
-		t.CloseWrite()
+		_ = t.CloseWrite() // without it the peer notices a moment later
 	}
 	if t := nodetls.TCP(c.Conn); t != nil && t.CloseWrite() == nil {
-		io.CopyN(io.Discard, t, 4096)
+		_, _ = io.CopyN(io.Discard, t, 4096)
 	}
 }

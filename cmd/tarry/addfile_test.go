@@ -275,14 +275,14 @@ func TestAnInterruptedExportGoesOn(t *testing.T) {
 func TestTheMeterIsForPeople(t *testing.T) {
 	var screen bytes.Buffer
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	person := &terminal{notes: printer{&harmlessWriter{to: &screen, terminal: true}}, clock: clock{now: func() time.Time { return now }}}
+	person := &terminal{notes: notePrinter{printer{&harmlessWriter{to: &screen, terminal: true}}}, clock: clock{now: func() time.Time { return now }}}
 	m := person.meter(1000)
 	m.show(now.Add(2*time.Second), 3000, 0.5)
 	m.show(now.Add(2*time.Second+time.Millisecond), 3001, 0.5) // too soon
 	require.Equal(t, "\r\x1b[K3000 jobs, 50%, 1000 a second", screen.String())
 	m.end()
 	screen.Reset()
-	program := &terminal{notes: printer{&harmlessWriter{to: &screen}}, clock: clock{now: time.Now}}
+	program := &terminal{notes: notePrinter{printer{&harmlessWriter{to: &screen}}}, clock: clock{now: time.Now}}
 	m = program.meter(0)
 	m.show(now, 1, 0.5)
 	m.end()

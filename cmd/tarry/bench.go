@@ -168,8 +168,7 @@ func (f *benchFlags) print(w io.Writer, res *bench.Result) error {
 	if f.json {
 		return json.NewEncoder(w).Encode(res)
 	}
-	res.Print(w)
-	return nil
+	return res.Print(w)
 }
 
 // table measures every row, each on a cluster of its own, and prints the table

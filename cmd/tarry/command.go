@@ -54,7 +54,7 @@ type terminal struct {
 	nodes  []string
 	in     io.Reader
 	out    printer
-	notes  printer // for people, beside the output
+	notes  notePrinter
 	json   bool
 	colors bool
 	clock
@@ -145,7 +145,7 @@ func (c *clientCommand) checkArgs(given []string) error {
 
 func (c *clientCommand) terminal() (*terminal, error) {
 	nodes := nodesAt(c.addr)
-	notes := printer{c.cmd.ErrOrStderr()}
+	notes := notePrinter{printer{c.cmd.ErrOrStderr()}}
 	retries := new(atomic.Bool)
 	certificates, err := c.tls.config()
 	if err != nil {

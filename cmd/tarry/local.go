@@ -27,8 +27,9 @@ type localCommand struct {
 	store s3.Access // of backups
 	bases []string  // files of backups
 
-	in         io.Reader
-	out, notes printer
+	in    io.Reader
+	out   printer
+	notes notePrinter
 }
 
 // newLocal returns a command that takes exactly the positional arguments named.
@@ -53,7 +54,7 @@ func newLocal(name, short, args, text, example string) *localCommand {
 // does completes the command. Its context ends with SIGINT or SIGTERM.
 func (c *localCommand) does(f func(ctx context.Context, args []string) error) *cobra.Command {
 	c.cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c.in, c.out, c.notes = cmd.InOrStdin(), printer{cmd.OutOrStdout()}, printer{cmd.ErrOrStderr()}
+		c.in, c.out, c.notes = cmd.InOrStdin(), printer{cmd.OutOrStdout()}, notePrinter{printer{cmd.ErrOrStderr()}}
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		return f(ctx, args)
@@ -101,7 +102,7 @@ func (c *localCommand) printJSON(v any) error {
 // byteMeter shows how many bytes of a known number are done: on a line that changes for a
 // person at a terminal, else on a line every ten seconds.
 type byteMeter struct {
-	notes printer
+	notes notePrinter
 	what  string
 	total int64
 	began time.Time
@@ -112,7 +113,7 @@ type byteMeter struct {
 // lineEvery is how often a log gets a line of progress.
 const lineEvery = 10 * time.Second
 
-func newByteMeter(notes printer, what string, total int64) *byteMeter {
+func newByteMeter(notes notePrinter, what string, total int64) *byteMeter {
 	now := time.Now()
 	return &byteMeter{notes: notes, what: what, total: total, began: now, last: now}
 }

@@ -39,11 +39,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		complete(root)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(printer{stderr}, cmd, err)
+	return report(notePrinter{printer{stderr}}, cmd, err)
 }
 
 // report prints why a command failed, and returns its exit code.
-func report(stderr printer, cmd *cobra.Command, err error) int {
+func report(stderr notePrinter, cmd *cobra.Command, err error) int {
 	code := exitCode(err)
 	var usage usageError
 	var silent exit

@@ -80,6 +80,11 @@ func (p printer) line(format string, args ...any) error {
 	return err
 }
 
+// notePrinter prints lines for people, beside the output. Nobody is left to tell if that fails.
+type notePrinter struct{ printer }
+
+func (p notePrinter) line(format string, args ...any) { _ = p.printer.line(format, args...) }
+
 // printJSON prints v on one line.
 func (t *terminal) printJSON(v any) error {
 	line, err := json.Marshal(v)

@@ -29,10 +29,10 @@ func serveProfiles(addr string, hosts []string) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		server.Serve(l) // returns when stop closes it
+		_ = server.Serve(l) // returns when stop closes it
 	}()
 	return func() {
-		server.Close()
+		_ = server.Close() // of the listener, which nobody needs any more
 		<-done
 	}, nil
 }

@@ -166,7 +166,7 @@ func needsNone(h *recovery.Held) bool { return h.Voter() && h.Voters() == 1 && !
 func (c *localCommand) printNoRecovery(dir string, h *recovery.Held) error {
 	say := c.out
 	if c.json {
-		say = c.notes
+		say = c.notes.printer
 	}
 	return errors.Join(c.printHeld(h, false),
 		say.line("nothing was done: %s is the only voter of its cluster already, so there is nothing to recover. Start it: tarry server --data-dir %s --node-id %s, with its addresses as before. (With --force it becomes a new cluster.)", h.NodeID, dir, h.NodeID))

@@ -86,7 +86,7 @@ func (c *localCommand) recoverPeers(ctx context.Context, dir, file string, yes, 
 	if dry {
 		say := c.out
 		if c.json {
-			say = c.notes
+			say = c.notes.printer
 		}
 		return errors.Join(c.printHeld(&held, false), say.line("nothing was done: %s", peersOutcome(&held, peers)))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -216,9 +217,11 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 	defer cancel()
 	if err := server.Shutdown(finish); err != nil {
 		log.Warn("closing the connections that are still open", "error", err)
-		server.Close()
+		_ = server.Close() // its only error is of listeners, which Shutdown has closed
 	}
-	<-failed
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve clients: %w", err)
+	}
 	return nil
 }
 

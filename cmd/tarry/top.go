@@ -97,7 +97,7 @@ func (w *top) run(ctx context.Context, interval time.Duration, rounds int) error
 		if err := screen.asIs([]byte(screenOwn)); err != nil {
 			return err
 		}
-		defer screen.asIs([]byte(screenBack))
+		defer func() { _ = screen.asIs([]byte(screenBack)) }() // what is lost is the picture
 	}
 	for round := 1; ; round++ {
 		rows, err := w.look(ctx)

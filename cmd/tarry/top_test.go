@@ -63,7 +63,7 @@ func TestTopOnATerminalChangesInPlaceAndLeavesNoTrace(t *testing.T) {
 	defer c.Close()
 	var screen bytes.Buffer
 	to := &harmlessWriter{to: &screen, terminal: true}
-	w := &top{t: &terminal{client: c, out: printer{to}, notes: printer{to}, clock: clock{now: time.Now}}}
+	w := &top{t: &terminal{client: c, out: printer{to}, notes: notePrinter{printer{to}}, clock: clock{now: time.Now}}}
 	require.NoError(t, w.run(t.Context(), time.Millisecond, 2))
 	text := screen.String()
 	require.True(t, strings.HasPrefix(text, screenOwn+screenTop))

@@ -42,7 +42,7 @@ func (w *worker) execute(ctx context.Context, j *client.Reserved) ran {
 	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
 	cmd.Env = append(os.Environ(), w.environment(j)...)
 	cmd.Stdin = bytes.NewReader(j.Bytes())
-	out, errs := &lineWriter{to: w.t.out}, &lineWriter{to: w.t.notes}
+	out, errs := &lineWriter{to: w.t.out}, &lineWriter{to: w.t.notes.printer}
 	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -103,7 +103,7 @@ func oneJob(t *testing.T, program string) (c *client.Client, log *logBuffer, end
 	t.Cleanup(c.Close)
 	log, ended = &logBuffer{}, make(chan error, 1)
 	w := &worker{
-		t:       &terminal{client: c, out: printer{io.Discard}, notes: printer{log}, retries: new(atomic.Bool)},
+		t:       &terminal{client: c, out: printer{io.Discard}, notes: notePrinter{printer{log}}, retries: new(atomic.Bool)},
 		program: []string{program}, beat: time.Millisecond,
 		reserve: client.ReserveOptions{Topics: []string{"mail"}, Max: 1, Wait: time.Minute},
 	}

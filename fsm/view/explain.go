@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -63,7 +64,7 @@ func jobsAhead(r pebble.Reader, t record.Topic, at record.Place) (n uint64, err 
 	if err != nil {
 		return 0, err
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	for n < maxAhead {
 		p, ok, err := s.Next()
 		if err != nil || !ok || p.Compare(at) >= 0 {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -113,12 +114,12 @@ func (l *lister) wants(list record.List) bool {
 
 // walk adds the jobs of one list that are behind the place after and not before from. In
 // lists that are ordered by due instant it skips what is outside the filter's range.
-func (l *lister) walk(id record.ListID, after, from record.Place) error {
+func (l *lister) walk(id record.ListID, after, from record.Place) (err error) {
 	s, err := record.PlacesFrom(l.r, id, from)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	for {
 		p, ok, err := s.Peek()
 		if err != nil || !ok {

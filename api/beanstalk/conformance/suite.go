@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -52,8 +53,7 @@ func clean(addr string) error {
 		return err
 	}
 	defer c.Close()
-	fmt.Fprint(c, "list-tubes\r\n")
-	body, err := c.body()
+	body, err := c.ask("list-tubes\r\n")
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,9 @@ func clean(addr string) error {
 // empty deletes the jobs of a tube and ends its pause. A job that another
 // connection still holds comes back when the server notices that it is closed.
 func (c *wire) empty(tube string) error {
-	fmt.Fprintf(c, "use %s\r\npause-tube %s 0\r\n", tube, tube)
+	if _, err := fmt.Fprintf(c, "use %s\r\npause-tube %s 0\r\n", tube, tube); err != nil {
+		return err
+	}
 	for range 2 {
 		if _, err := c.in.ReadString('\n'); err != nil {
 			return err
@@ -87,10 +89,17 @@ func (c *wire) empty(tube string) error {
 	}
 }
 
+// ask sends a command whose reply is OK with a body.
+func (c *wire) ask(command string) (body string, err error) {
+	if _, err := io.WriteString(c, command); err != nil {
+		return "", err
+	}
+	return c.body()
+}
+
 // jobs counts a tube's jobs in all states.
 func (c *wire) jobs(tube string) (total int, err error) {
-	fmt.Fprintf(c, "stats-tube %s\r\n", tube)
-	body, err := c.body()
+	body, err := c.ask("stats-tube " + tube + "\r\n")
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +119,9 @@ func (c *wire) jobs(tube string) (total int, err error) {
 
 func (c *wire) deleteHeads(peek string) error {
 	for {
-		fmt.Fprintf(c, "%s\r\n", peek)
+		if _, err := io.WriteString(c, peek+"\r\n"); err != nil {
+			return err
+		}
 		head, err := c.in.ReadString('\n')
 		if err != nil || head == "NOT_FOUND\r\n" {
 			return err
@@ -122,7 +133,9 @@ func (c *wire) deleteHeads(peek string) error {
 		if _, err := c.in.Discard(n + 2); err != nil {
 			return err
 		}
-		fmt.Fprintf(c, "delete %d\r\n", id)
+		if _, err := fmt.Fprintf(c, "delete %d\r\n", id); err != nil {
+			return err
+		}
 		if reply, err := c.in.ReadString('\n'); err != nil {
 			return fmt.Errorf("delete answered %q: %w", reply, err)
 		}

@@ -38,7 +38,9 @@ func (k Key) Fingerprint() string {
 func (k Key) String() string { return k.Fingerprint() }
 
 // Format implements fmt.Formatter: no verb reveals the key.
-func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.Fingerprint()) }
+func (k Key) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprint(f, k.Fingerprint()) // fmt keeps what it prints in memory
+}
 
 // LogValue implements slog.LogValuer.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.Fingerprint()) }
