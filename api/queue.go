@@ -98,10 +98,10 @@ type Operator interface {
 	// until ctx ends. It writes nothing before it has found that the standby can follow.
 	Log(ctx context.Context, to job.LogWriter, o job.LogOptions) error
 	// Standby returns what the leader knows of this cluster as a standby.
-	Standby(ctx context.Context) (job.Standby, error)
+	Standby(ctx context.Context) (*report.Standby, error)
 	// PromoteStandby ends the mode of a standby, and returns what was known before. While the
 	// primary still sends its log it is refused, unless force is set.
-	PromoteStandby(ctx context.Context, force bool) (job.Standby, error)
+	PromoteStandby(ctx context.Context, force bool) (*report.Standby, error)
 	// ScheduledBackups lists the backups that the cluster has made by itself. It asks all
 	// nodes, needs no leader, and blocks for some seconds at most.
 	ScheduledBackups(ctx context.Context) job.ScheduledBackups

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tarry/api/wire"
+	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -14,10 +15,10 @@ func (s *server) standby(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	st, err := s.Operator.Standby(ctx)
-	return x.replyStandby(&st, err)
+	return x.replyStandby(st, err)
 }
 
-func (x *call) replyStandby(st *job.Standby, err error) error {
+func (x *call) replyStandby(st *report.Standby, err error) error {
 	if err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func (x *call) replyStandby(st *job.Standby, err error) error {
 }
 
 // standby writes the fields of a standby, none but the mode if it never was one.
-func (w *writer) standby(st *job.Standby) {
+func (w *writer) standby(st *report.Standby) {
 	w.text("mode", wire.StandbyModes[st.Mode])
 	if st.Mode == jobpb.StandbyMode_STANDBY_NEVER {
 		return
@@ -41,14 +42,14 @@ func (w *writer) standby(st *job.Standby) {
 	if lag := st.LagSeconds(); lag >= 0 {
 		w.float("lag_seconds", lag)
 	}
-	if st.LastContactMS != 0 {
-		w.timestamp("last_contact_at", st.LastContactMS)
+	if st.LastContactMs != 0 {
+		w.timestamp("last_contact_at", st.LastContactMs)
 	}
-	if st.CaughtUpMS != 0 {
-		w.timestamp("caught_up_at", st.CaughtUpMS)
+	if st.CaughtUpMs != 0 {
+		w.timestamp("caught_up_at", st.CaughtUpMs)
 	}
-	if st.PromotedMS != 0 {
-		w.timestamp("promoted_at", st.PromotedMS)
+	if st.PromotedMs != 0 {
+		w.timestamp("promoted_at", st.PromotedMs)
 	}
 	w.boolean("connected", st.Connected)
 	w.textUnlessEmpty("source", st.Source)
@@ -66,7 +67,7 @@ func (s *server) promoteStandby(x *call) error {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	st, err := s.Operator.PromoteStandby(ctx, q.Force.V)
-	return x.replyStandby(&st, err)
+	return x.replyStandby(st, err)
 }
 
 // clusterLog handles GET /v1/cluster/log. Like a backup it has all bodies, and holds a place that

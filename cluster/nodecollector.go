@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tarry/cluster/membership/gossipkeys"
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -82,11 +83,11 @@ func (c *nodeCollector) collectStandby(set func(string, float64)) {
 	if c.n.shard.leadership.Load() == nil {
 		return
 	}
-	var s job.Standby
+	var s *report.Standby
 	if follows {
 		s = c.n.follower.Status()
 	}
-	set("tarry_standby_connected", flag(s.Connected))
+	set("tarry_standby_connected", flag(s.GetConnected()))
 	set("tarry_standby_lag_entries", float64(s.LagEntries()))
 	set("tarry_standby_lag_seconds", max(0, s.LagSeconds()))
 }

@@ -13,6 +13,7 @@ import (
 	"tarry/cluster/groupcommit"
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
+	"tarry/cluster/report"
 	"tarry/cluster/waits"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -23,7 +24,7 @@ type service struct {
 	noderpc.UnimplementedNodeServer
 	shard func(number uint32) *Shard // nil for a shard this node does not have, or not yet
 	// standby answers what the leader knows of a standby.
-	standby func(context.Context, *noderpc.StandbyRequest) (*noderpc.StandbyResponse, error)
+	standby func(context.Context, *noderpc.StandbyRequest) (*report.Standby, error)
 }
 
 func (v *service) shardOf(number uint32) (*Shard, error) {
@@ -178,7 +179,7 @@ func (v *service) Verify(ctx context.Context, req *noderpc.VerifyRequest) (*node
 }
 
 // Standby implements noderpc.NodeServer.
-func (v *service) Standby(ctx context.Context, req *noderpc.StandbyRequest) (*noderpc.StandbyResponse, error) {
+func (v *service) Standby(ctx context.Context, req *noderpc.StandbyRequest) (*report.Standby, error) {
 	if _, err := v.shardOf(req.Shard); err != nil {
 		return nil, err
 	}

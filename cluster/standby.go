@@ -66,51 +66,38 @@ func (s *Shard) proposeFollowLog(ctx context.Context, f *jobpb.FollowLog) error 
 }
 
 // Standby implements api.Operator.
-func (n *Node) Standby(ctx context.Context) (job.Standby, error) {
+func (n *Node) Standby(ctx context.Context) (*report.Standby, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.shard.cfg.HoldTime)
 	defer cancel()
 	req := &noderpc.StandbyRequest{Shard: n.shard.cfg.Number}
-	resp, err := leaderrpc.Call(ctx, &n.shard.toLeader, leaderrpc.Rules{Read: true, Hold: time.Second}, req, n.standbyAsLeader, noderpc.NodeClient.Standby)
-	if err != nil {
-		return job.Standby{}, err
-	}
-	return job.Standby{
-		Mode: resp.Mode, Primary: resp.Primary, Index: resp.Index, Term: resp.Term, PrimaryIndex: resp.PrimaryIndex,
-		LastContactMS: resp.LastContactMs, CaughtUpMS: resp.CaughtUpMs, NowMS: resp.NowMs, PromotedMS: resp.PromotedMs,
-		Connected: resp.Connected, Source: resp.Source, Problem: resp.Problem, Reseed: resp.Reseed,
-	}, nil
+	return leaderrpc.Call(ctx, &n.shard.toLeader, leaderrpc.Rules{Read: true, Hold: time.Second}, req, n.standbyAsLeader, noderpc.NodeClient.Standby)
 }
 
-func (n *Node) standbyAsLeader(context.Context, *noderpc.StandbyRequest) (*noderpc.StandbyResponse, error) {
+func (n *Node) standbyAsLeader(context.Context, *noderpc.StandbyRequest) (*report.Standby, error) {
 	if n.shard.leadership.Load() == nil {
 		return nil, leaderrpc.ErrNotLeader
 	}
-	s := n.follower.Status()
-	return &noderpc.StandbyResponse{
-		Mode: s.Mode, Primary: s.Primary, Index: s.Index, Term: s.Term, PrimaryIndex: s.PrimaryIndex,
-		LastContactMs: s.LastContactMS, CaughtUpMs: s.CaughtUpMS, NowMs: s.NowMS, PromotedMs: s.PromotedMS,
-		Connected: s.Connected, Source: s.Source, Problem: s.Problem, Reseed: s.Reseed,
-	}, nil
+	return n.follower.Status(), nil
 }
 
 // PromoteStandby implements api.Operator.
-func (n *Node) PromoteStandby(ctx context.Context, force bool) (job.Standby, error) {
+func (n *Node) PromoteStandby(ctx context.Context, force bool) (*report.Standby, error) {
 	before, err := n.Standby(ctx)
 	if err != nil {
-		return job.Standby{}, err
+		return nil, err
 	}
 	switch {
 	case before.Mode != jobpb.StandbyMode_STANDBY_FOLLOWING:
-		return job.Standby{}, job.Errorf(job.CodeConflict, "this cluster is not a standby, or was promoted already")
+		return nil, job.Errorf(job.CodeConflict, "this cluster is not a standby, or was promoted already")
 	case before.Connected && !force:
-		return job.Standby{}, job.Errorf(job.CodeConflict, "the primary still sends its log, from %s: stop all of its nodes first, or both clusters run the same jobs. If it must be, promote with force", before.Source)
+		return nil, job.Errorf(job.CodeConflict, "the primary still sends its log, from %s: stop all of its nodes first, or both clusters run the same jobs. If it must be, promote with force", before.Source)
 	}
 	rs, err := n.shard.Do(ctx, []*jobpb.Op{{Kind: &jobpb.Op_PromoteStandby{PromoteStandby: &jobpb.PromoteStandby{}}}})
 	if err != nil {
-		return job.Standby{}, err
+		return nil, err
 	}
 	if err := job.ResultError(rs[0]); err != nil {
-		return job.Standby{}, err
+		return nil, err
 	}
 	n.log.Info("the standby was promoted", "primary", before.Primary, "index", before.Index, "lag_entries", before.LagEntries(), "lag_seconds", before.LagSeconds())
 	return before, nil

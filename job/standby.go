@@ -49,46 +49,6 @@ func CheckFollowed(data []byte) (raises uint32, err error) {
 	}
 }
 
-// Standby is what is known of a standby cluster, as its leader sees it.
-type Standby struct {
-	Mode    jobpb.StandbyMode
-	Primary string // id of the cluster that it follows, or followed
-	// Index and Term are the last entry of the primary's log whose effects are in the state.
-	Index, Term uint64
-	// PrimaryIndex is how far the primary was at the last contact.
-	PrimaryIndex uint64
-	// LastContactMS is when that was, CaughtUpMS the last instant up to which everything that
-	// the primary had applied is here, both Unix milliseconds by the clock of the standby's
-	// leader; 0: unknown.
-	LastContactMS, CaughtUpMS int64
-	NowMS                     int64 // the present, by the same clock
-	PromotedMS                int64 // when it was promoted, Unix milliseconds; 0: it was not
-	// Connected: a node of the primary sends its log. Source is its address.
-	Connected bool
-	Source    string
-	// Problem is why it does not follow; empty: it does. Reseed is set if it can follow only
-	// after it was made again from a backup.
-	Problem string
-	Reseed  bool
-}
-
-// LagEntries is the number of entries of the primary's log that it is known to lack.
-func (s *Standby) LagEntries() uint64 {
-	if s.PrimaryIndex < s.Index {
-		return 0
-	}
-	return s.PrimaryIndex - s.Index
-}
-
-// LagSeconds is for how long entries of the primary may be missing: what was acknowledged
-// before that is here. -1: unknown.
-func (s *Standby) LagSeconds() float64 {
-	if s.CaughtUpMS == 0 {
-		return -1
-	}
-	return float64(max(0, s.NowMS-s.CaughtUpMS)) / 1000
-}
-
 // LogOptions is which part of the log a reader wants.
 type LogOptions struct {
 	ClusterID string // whose log it is

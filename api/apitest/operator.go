@@ -226,18 +226,17 @@ func (o *Operator) Log(_ context.Context, to job.LogWriter, l job.LogOptions) er
 	return to.Flush()
 }
 
-// following is a standby that is 3 entries behind.
-var following = job.Standby{
-	Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: "k3vq7zr2", Index: 48_210, Term: 3, PrimaryIndex: 48_213,
-	LastContactMS: 1_700_000_000_400, CaughtUpMS: 1_700_000_000_000, NowMS: 1_700_000_000_500, Connected: true, Source: "http://n1:7300",
+// Standby implements api.Operator. It is a standby that is 3 entries behind.
+func (o *Operator) Standby(context.Context) (*report.Standby, error) {
+	return &report.Standby{
+		Mode: jobpb.StandbyMode_STANDBY_FOLLOWING, Primary: "k3vq7zr2", Index: 48_210, Term: 3, PrimaryIndex: 48_213,
+		LastContactMs: 1_700_000_000_400, CaughtUpMs: 1_700_000_000_000, NowMs: 1_700_000_000_500, Connected: true, Source: "http://n1:7300",
+	}, o.Err
 }
 
-// Standby implements api.Operator.
-func (o *Operator) Standby(context.Context) (job.Standby, error) { return following, o.Err }
-
 // PromoteStandby implements api.Operator.
-func (o *Operator) PromoteStandby(_ context.Context, force bool) (job.Standby, error) {
-	s := following
+func (o *Operator) PromoteStandby(ctx context.Context, force bool) (*report.Standby, error) {
+	s, _ := o.Standby(ctx)
 	s.Connected, s.Source = false, ""
 	return s, o.call("promote", strconv.FormatBool(force))
 }

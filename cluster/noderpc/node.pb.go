@@ -16,6 +16,7 @@ import (
 	reflect "reflect"
 	sync "sync"
 	leaderrpc "tarry/cluster/leaderrpc"
+	report "tarry/cluster/report"
 	jobpb "tarry/job/jobpb"
 	unsafe "unsafe"
 )
@@ -614,146 +615,6 @@ func (x *StandbyRequest) GetShard() uint32 {
 	return 0
 }
 
-type StandbyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Mode          jobpb.StandbyMode      `protobuf:"varint,1,opt,name=mode,proto3,enum=tarry.v1.StandbyMode" json:"mode,omitempty"`
-	Primary       string                 `protobuf:"bytes,2,opt,name=primary,proto3" json:"primary,omitempty"`
-	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
-	Term          uint64                 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`
-	PrimaryIndex  uint64                 `protobuf:"varint,5,opt,name=primary_index,json=primaryIndex,proto3" json:"primary_index,omitempty"`
-	LastContactMs int64                  `protobuf:"varint,6,opt,name=last_contact_ms,json=lastContactMs,proto3" json:"last_contact_ms,omitempty"`
-	CaughtUpMs    int64                  `protobuf:"varint,7,opt,name=caught_up_ms,json=caughtUpMs,proto3" json:"caught_up_ms,omitempty"`
-	NowMs         int64                  `protobuf:"varint,8,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`
-	PromotedMs    int64                  `protobuf:"varint,9,opt,name=promoted_ms,json=promotedMs,proto3" json:"promoted_ms,omitempty"`
-	Connected     bool                   `protobuf:"varint,10,opt,name=connected,proto3" json:"connected,omitempty"`
-	Source        string                 `protobuf:"bytes,11,opt,name=source,proto3" json:"source,omitempty"`
-	Problem       string                 `protobuf:"bytes,12,opt,name=problem,proto3" json:"problem,omitempty"`
-	Reseed        bool                   `protobuf:"varint,13,opt,name=reseed,proto3" json:"reseed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StandbyResponse) Reset() {
-	*x = StandbyResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StandbyResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StandbyResponse) ProtoMessage() {}
-
-func (x *StandbyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StandbyResponse.ProtoReflect.Descriptor instead.
-func (*StandbyResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *StandbyResponse) GetMode() jobpb.StandbyMode {
-	if x != nil {
-		return x.Mode
-	}
-	return jobpb.StandbyMode(0)
-}
-
-func (x *StandbyResponse) GetPrimary() string {
-	if x != nil {
-		return x.Primary
-	}
-	return ""
-}
-
-func (x *StandbyResponse) GetIndex() uint64 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *StandbyResponse) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *StandbyResponse) GetPrimaryIndex() uint64 {
-	if x != nil {
-		return x.PrimaryIndex
-	}
-	return 0
-}
-
-func (x *StandbyResponse) GetLastContactMs() int64 {
-	if x != nil {
-		return x.LastContactMs
-	}
-	return 0
-}
-
-func (x *StandbyResponse) GetCaughtUpMs() int64 {
-	if x != nil {
-		return x.CaughtUpMs
-	}
-	return 0
-}
-
-func (x *StandbyResponse) GetNowMs() int64 {
-	if x != nil {
-		return x.NowMs
-	}
-	return 0
-}
-
-func (x *StandbyResponse) GetPromotedMs() int64 {
-	if x != nil {
-		return x.PromotedMs
-	}
-	return 0
-}
-
-func (x *StandbyResponse) GetConnected() bool {
-	if x != nil {
-		return x.Connected
-	}
-	return false
-}
-
-func (x *StandbyResponse) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *StandbyResponse) GetProblem() string {
-	if x != nil {
-		return x.Problem
-	}
-	return ""
-}
-
-func (x *StandbyResponse) GetReseed() bool {
-	if x != nil {
-		return x.Reseed
-	}
-	return false
-}
-
 type DigestRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -765,7 +626,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +638,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +651,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DigestRequest) GetShard() uint32 {
@@ -824,7 +685,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -836,7 +697,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -849,7 +710,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{12}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DigestResponse) GetIndex() uint64 {
@@ -870,7 +731,7 @@ var File_cluster_noderpc_node_proto protoreflect.FileDescriptor
 
 const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\n" +
-	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\x1a\x1fcluster/leaderrpc/failure.proto\x1a\x17job/jobpb/command.proto\x1a\x14job/jobpb/read.proto\x1a\x17job/jobpb/standby.proto\"N\n" +
+	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\x1a\x1bcluster/report/report.proto\x1a\x1fcluster/leaderrpc/failure.proto\x1a\x17job/jobpb/command.proto\x1a\x14job/jobpb/read.proto\x1a\x17job/jobpb/standby.proto\"N\n" +
 	"\x0eProposeRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x10\n" +
@@ -910,38 +771,21 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\"&\n" +
 	"\x0eStandbyRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\"\x8f\x03\n" +
-	"\x0fStandbyResponse\x12)\n" +
-	"\x04mode\x18\x01 \x01(\x0e2\x15.tarry.v1.StandbyModeR\x04mode\x12\x18\n" +
-	"\aprimary\x18\x02 \x01(\tR\aprimary\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x12\n" +
-	"\x04term\x18\x04 \x01(\x04R\x04term\x12#\n" +
-	"\rprimary_index\x18\x05 \x01(\x04R\fprimaryIndex\x12&\n" +
-	"\x0flast_contact_ms\x18\x06 \x01(\x03R\rlastContactMs\x12 \n" +
-	"\fcaught_up_ms\x18\a \x01(\x03R\n" +
-	"caughtUpMs\x12\x15\n" +
-	"\x06now_ms\x18\b \x01(\x03R\x05nowMs\x12\x1f\n" +
-	"\vpromoted_ms\x18\t \x01(\x03R\n" +
-	"promotedMs\x12\x1c\n" +
-	"\tconnected\x18\n" +
-	" \x01(\bR\tconnected\x12\x16\n" +
-	"\x06source\x18\v \x01(\tR\x06source\x12\x18\n" +
-	"\aproblem\x18\f \x01(\tR\aproblem\x12\x16\n" +
-	"\x06reseed\x18\r \x01(\bR\x06reseed\"O\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\"O\n" +
 	"\rDigestRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04mark\x18\x02 \x01(\tR\x04mark\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\">\n" +
 	"\x0eDigestResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest2\xfe\x03\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest2\xf8\x03\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
 	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12c\n" +
 	"\x10FinishAndReserve\x12&.tarry.node.v1.FinishAndReserveRequest\x1a'.tarry.node.v1.FinishAndReserveResponse\x12,\n" +
 	"\x04Read\x12\x0e.tarry.v1.Read\x1a\x14.tarry.v1.ReadResult\x12E\n" +
-	"\x06Verify\x12\x1c.tarry.node.v1.VerifyRequest\x1a\x1d.tarry.node.v1.VerifyResponse\x12H\n" +
-	"\aStandby\x12\x1d.tarry.node.v1.StandbyRequest\x1a\x1e.tarry.node.v1.StandbyResponse\x12E\n" +
+	"\x06Verify\x12\x1c.tarry.node.v1.VerifyRequest\x1a\x1d.tarry.node.v1.VerifyResponse\x12B\n" +
+	"\aStandby\x12\x1d.tarry.node.v1.StandbyRequest\x1a\x18.tarry.report.v1.Standby\x12E\n" +
 	"\x06Digest\x12\x1c.tarry.node.v1.DigestRequest\x1a\x1d.tarry.node.v1.DigestResponseB\x17Z\x15tarry/cluster/noderpcb\x06proto3"
 
 var (
@@ -956,7 +800,7 @@ func file_cluster_noderpc_node_proto_rawDescGZIP() []byte {
 	return file_cluster_noderpc_node_proto_rawDescData
 }
 
-var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_cluster_noderpc_node_proto_goTypes = []any{
 	(*ProposeRequest)(nil),           // 0: tarry.node.v1.ProposeRequest
 	(*ProposeResponse)(nil),          // 1: tarry.node.v1.ProposeResponse
@@ -968,50 +812,48 @@ var file_cluster_noderpc_node_proto_goTypes = []any{
 	(*VerifyResponse)(nil),           // 7: tarry.node.v1.VerifyResponse
 	(*NodeDigest)(nil),               // 8: tarry.node.v1.NodeDigest
 	(*StandbyRequest)(nil),           // 9: tarry.node.v1.StandbyRequest
-	(*StandbyResponse)(nil),          // 10: tarry.node.v1.StandbyResponse
-	(*DigestRequest)(nil),            // 11: tarry.node.v1.DigestRequest
-	(*DigestResponse)(nil),           // 12: tarry.node.v1.DigestResponse
-	(*jobpb.Result)(nil),             // 13: tarry.v1.Result
-	(*jobpb.Reserve)(nil),            // 14: tarry.v1.Reserve
-	(*leaderrpc.Failure)(nil),        // 15: tarry.leaderrpc.v1.Failure
-	(*jobpb.Reserved)(nil),           // 16: tarry.v1.Reserved
-	(*jobpb.Finish)(nil),             // 17: tarry.v1.Finish
-	(*jobpb.Delete)(nil),             // 18: tarry.v1.Delete
-	(jobpb.StandbyMode)(0),           // 19: tarry.v1.StandbyMode
-	(*jobpb.Read)(nil),               // 20: tarry.v1.Read
-	(*jobpb.ReadResult)(nil),         // 21: tarry.v1.ReadResult
+	(*DigestRequest)(nil),            // 10: tarry.node.v1.DigestRequest
+	(*DigestResponse)(nil),           // 11: tarry.node.v1.DigestResponse
+	(*jobpb.Result)(nil),             // 12: tarry.v1.Result
+	(*jobpb.Reserve)(nil),            // 13: tarry.v1.Reserve
+	(*leaderrpc.Failure)(nil),        // 14: tarry.leaderrpc.v1.Failure
+	(*jobpb.Reserved)(nil),           // 15: tarry.v1.Reserved
+	(*jobpb.Finish)(nil),             // 16: tarry.v1.Finish
+	(*jobpb.Delete)(nil),             // 17: tarry.v1.Delete
+	(*jobpb.Read)(nil),               // 18: tarry.v1.Read
+	(*jobpb.ReadResult)(nil),         // 19: tarry.v1.ReadResult
+	(*report.Standby)(nil),           // 20: tarry.report.v1.Standby
 }
 var file_cluster_noderpc_node_proto_depIdxs = []int32{
-	13, // 0: tarry.node.v1.ProposeResponse.results:type_name -> tarry.v1.Result
-	14, // 1: tarry.node.v1.WaitRequest.reserve:type_name -> tarry.v1.Reserve
-	15, // 2: tarry.node.v1.WaitAnswer.failure:type_name -> tarry.leaderrpc.v1.Failure
-	16, // 3: tarry.node.v1.WaitAnswer.jobs:type_name -> tarry.v1.Reserved
-	17, // 4: tarry.node.v1.FinishAndReserveRequest.finishes:type_name -> tarry.v1.Finish
-	14, // 5: tarry.node.v1.FinishAndReserveRequest.reserve:type_name -> tarry.v1.Reserve
-	18, // 6: tarry.node.v1.FinishAndReserveRequest.delete:type_name -> tarry.v1.Delete
-	13, // 7: tarry.node.v1.FinishAndReserveResponse.results:type_name -> tarry.v1.Result
-	16, // 8: tarry.node.v1.FinishAndReserveResponse.jobs:type_name -> tarry.v1.Reserved
+	12, // 0: tarry.node.v1.ProposeResponse.results:type_name -> tarry.v1.Result
+	13, // 1: tarry.node.v1.WaitRequest.reserve:type_name -> tarry.v1.Reserve
+	14, // 2: tarry.node.v1.WaitAnswer.failure:type_name -> tarry.leaderrpc.v1.Failure
+	15, // 3: tarry.node.v1.WaitAnswer.jobs:type_name -> tarry.v1.Reserved
+	16, // 4: tarry.node.v1.FinishAndReserveRequest.finishes:type_name -> tarry.v1.Finish
+	13, // 5: tarry.node.v1.FinishAndReserveRequest.reserve:type_name -> tarry.v1.Reserve
+	17, // 6: tarry.node.v1.FinishAndReserveRequest.delete:type_name -> tarry.v1.Delete
+	12, // 7: tarry.node.v1.FinishAndReserveResponse.results:type_name -> tarry.v1.Result
+	15, // 8: tarry.node.v1.FinishAndReserveResponse.jobs:type_name -> tarry.v1.Reserved
 	8,  // 9: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
-	19, // 10: tarry.node.v1.StandbyResponse.mode:type_name -> tarry.v1.StandbyMode
-	0,  // 11: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
-	2,  // 12: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
-	4,  // 13: tarry.node.v1.Node.FinishAndReserve:input_type -> tarry.node.v1.FinishAndReserveRequest
-	20, // 14: tarry.node.v1.Node.Read:input_type -> tarry.v1.Read
-	6,  // 15: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
-	9,  // 16: tarry.node.v1.Node.Standby:input_type -> tarry.node.v1.StandbyRequest
-	11, // 17: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
-	1,  // 18: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
-	3,  // 19: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
-	5,  // 20: tarry.node.v1.Node.FinishAndReserve:output_type -> tarry.node.v1.FinishAndReserveResponse
-	21, // 21: tarry.node.v1.Node.Read:output_type -> tarry.v1.ReadResult
-	7,  // 22: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
-	10, // 23: tarry.node.v1.Node.Standby:output_type -> tarry.node.v1.StandbyResponse
-	12, // 24: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	0,  // 10: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
+	2,  // 11: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
+	4,  // 12: tarry.node.v1.Node.FinishAndReserve:input_type -> tarry.node.v1.FinishAndReserveRequest
+	18, // 13: tarry.node.v1.Node.Read:input_type -> tarry.v1.Read
+	6,  // 14: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
+	9,  // 15: tarry.node.v1.Node.Standby:input_type -> tarry.node.v1.StandbyRequest
+	10, // 16: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
+	1,  // 17: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
+	3,  // 18: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
+	5,  // 19: tarry.node.v1.Node.FinishAndReserve:output_type -> tarry.node.v1.FinishAndReserveResponse
+	19, // 20: tarry.node.v1.Node.Read:output_type -> tarry.v1.ReadResult
+	7,  // 21: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
+	20, // 22: tarry.node.v1.Node.Standby:output_type -> tarry.report.v1.Standby
+	11, // 23: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
+	17, // [17:24] is the sub-list for method output_type
+	10, // [10:17] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_cluster_noderpc_node_proto_init() }
@@ -1025,7 +867,7 @@ func file_cluster_noderpc_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_noderpc_node_proto_rawDesc), len(file_cluster_noderpc_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -15,6 +15,7 @@ import (
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
+	report "tarry/cluster/report"
 	jobpb "tarry/job/jobpb"
 )
 
@@ -53,7 +54,7 @@ type NodeClient interface {
 	// Verify has the leader compare the digests of all members.
 	Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error)
 	// Standby returns what the leader of a standby knows of it.
-	Standby(ctx context.Context, in *StandbyRequest, opts ...grpc.CallOption) (*StandbyResponse, error)
+	Standby(ctx context.Context, in *StandbyRequest, opts ...grpc.CallOption) (*report.Standby, error)
 	// Digest returns the node's state digest at a mark in the log. It blocks
 	// until the node has reached the mark and computed it.
 	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
@@ -120,9 +121,9 @@ func (c *nodeClient) Verify(ctx context.Context, in *VerifyRequest, opts ...grpc
 	return out, nil
 }
 
-func (c *nodeClient) Standby(ctx context.Context, in *StandbyRequest, opts ...grpc.CallOption) (*StandbyResponse, error) {
+func (c *nodeClient) Standby(ctx context.Context, in *StandbyRequest, opts ...grpc.CallOption) (*report.Standby, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(StandbyResponse)
+	out := new(report.Standby)
 	err := c.cc.Invoke(ctx, Node_Standby_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ type NodeServer interface {
 	// Verify has the leader compare the digests of all members.
 	Verify(context.Context, *VerifyRequest) (*VerifyResponse, error)
 	// Standby returns what the leader of a standby knows of it.
-	Standby(context.Context, *StandbyRequest) (*StandbyResponse, error)
+	Standby(context.Context, *StandbyRequest) (*report.Standby, error)
 	// Digest returns the node's state digest at a mark in the log. It blocks
 	// until the node has reached the mark and computed it.
 	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
@@ -189,7 +190,7 @@ func (UnimplementedNodeServer) Read(context.Context, *jobpb.Read) (*jobpb.ReadRe
 func (UnimplementedNodeServer) Verify(context.Context, *VerifyRequest) (*VerifyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Verify not implemented")
 }
-func (UnimplementedNodeServer) Standby(context.Context, *StandbyRequest) (*StandbyResponse, error) {
+func (UnimplementedNodeServer) Standby(context.Context, *StandbyRequest) (*report.Standby, error) {
 	return nil, status.Error(codes.Unimplemented, "method Standby not implemented")
 }
 func (UnimplementedNodeServer) Digest(context.Context, *DigestRequest) (*DigestResponse, error) {

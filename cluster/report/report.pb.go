@@ -14,6 +14,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
+	jobpb "tarry/job/jobpb"
 	unsafe "unsafe"
 )
 
@@ -194,11 +195,154 @@ func (x *Problem) GetAtMs() int64 {
 	return 0
 }
 
+// Standby is what is known of a standby cluster, as its leader sees it.
+type Standby struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Mode    jobpb.StandbyMode      `protobuf:"varint,1,opt,name=mode,proto3,enum=tarry.v1.StandbyMode" json:"mode,omitempty"`
+	Primary string                 `protobuf:"bytes,2,opt,name=primary,proto3" json:"primary,omitempty"` // id of the cluster that it follows, or followed
+	// The last entry of the primary's log whose effects are in the state.
+	Index        uint64 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Term         uint64 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`
+	PrimaryIndex uint64 `protobuf:"varint,5,opt,name=primary_index,json=primaryIndex,proto3" json:"primary_index,omitempty"` // how far the primary was at the last contact
+	// Instants by the clock of the standby's leader, since the Unix epoch; 0: unknown.
+	LastContactMs int64  `protobuf:"varint,6,opt,name=last_contact_ms,json=lastContactMs,proto3" json:"last_contact_ms,omitempty"`
+	CaughtUpMs    int64  `protobuf:"varint,7,opt,name=caught_up_ms,json=caughtUpMs,proto3" json:"caught_up_ms,omitempty"` // up to then everything that the primary had applied is here
+	NowMs         int64  `protobuf:"varint,8,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`
+	PromotedMs    int64  `protobuf:"varint,9,opt,name=promoted_ms,json=promotedMs,proto3" json:"promoted_ms,omitempty"` // 0: it was not
+	Connected     bool   `protobuf:"varint,10,opt,name=connected,proto3" json:"connected,omitempty"`                    // a node of the primary sends its log
+	Source        string `protobuf:"bytes,11,opt,name=source,proto3" json:"source,omitempty"`                           // the address of that node
+	Problem       string `protobuf:"bytes,12,opt,name=problem,proto3" json:"problem,omitempty"`                         // why it does not follow; empty: it does
+	Reseed        bool   `protobuf:"varint,13,opt,name=reseed,proto3" json:"reseed,omitempty"`                          // it can follow only after it was made again from a backup
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Standby) Reset() {
+	*x = Standby{}
+	mi := &file_cluster_report_report_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Standby) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Standby) ProtoMessage() {}
+
+func (x *Standby) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Standby.ProtoReflect.Descriptor instead.
+func (*Standby) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Standby) GetMode() jobpb.StandbyMode {
+	if x != nil {
+		return x.Mode
+	}
+	return jobpb.StandbyMode(0)
+}
+
+func (x *Standby) GetPrimary() string {
+	if x != nil {
+		return x.Primary
+	}
+	return ""
+}
+
+func (x *Standby) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Standby) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Standby) GetPrimaryIndex() uint64 {
+	if x != nil {
+		return x.PrimaryIndex
+	}
+	return 0
+}
+
+func (x *Standby) GetLastContactMs() int64 {
+	if x != nil {
+		return x.LastContactMs
+	}
+	return 0
+}
+
+func (x *Standby) GetCaughtUpMs() int64 {
+	if x != nil {
+		return x.CaughtUpMs
+	}
+	return 0
+}
+
+func (x *Standby) GetNowMs() int64 {
+	if x != nil {
+		return x.NowMs
+	}
+	return 0
+}
+
+func (x *Standby) GetPromotedMs() int64 {
+	if x != nil {
+		return x.PromotedMs
+	}
+	return 0
+}
+
+func (x *Standby) GetConnected() bool {
+	if x != nil {
+		return x.Connected
+	}
+	return false
+}
+
+func (x *Standby) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Standby) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *Standby) GetReseed() bool {
+	if x != nil {
+		return x.Reseed
+	}
+	return false
+}
+
 var File_cluster_report_report_proto protoreflect.FileDescriptor
 
 const file_cluster_report_report_proto_rawDesc = "" +
 	"\n" +
-	"\x1bcluster/report/report.proto\x12\x0ftarry.report.v1\"\xe2\x01\n" +
+	"\x1bcluster/report/report.proto\x12\x0ftarry.report.v1\x1a\x17job/jobpb/standby.proto\"\xe2\x01\n" +
 	"\x06Health\x12\x18\n" +
 	"\ahealthy\x18\x01 \x01(\bR\ahealthy\x12+\n" +
 	"\x11failure_tolerance\x18\x02 \x01(\x05R\x10failureTolerance\x12\x18\n" +
@@ -212,7 +356,24 @@ const file_cluster_report_report_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x12\n" +
 	"\x04node\x18\x04 \x01(\tR\x04node\x12\x1c\n" +
 	"\tunhealthy\x18\x05 \x01(\bR\tunhealthy\x12\x13\n" +
-	"\x05at_ms\x18\x06 \x01(\x03R\x04atMsB\x16Z\x14tarry/cluster/reportb\x06proto3"
+	"\x05at_ms\x18\x06 \x01(\x03R\x04atMs\"\x87\x03\n" +
+	"\aStandby\x12)\n" +
+	"\x04mode\x18\x01 \x01(\x0e2\x15.tarry.v1.StandbyModeR\x04mode\x12\x18\n" +
+	"\aprimary\x18\x02 \x01(\tR\aprimary\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04term\x18\x04 \x01(\x04R\x04term\x12#\n" +
+	"\rprimary_index\x18\x05 \x01(\x04R\fprimaryIndex\x12&\n" +
+	"\x0flast_contact_ms\x18\x06 \x01(\x03R\rlastContactMs\x12 \n" +
+	"\fcaught_up_ms\x18\a \x01(\x03R\n" +
+	"caughtUpMs\x12\x15\n" +
+	"\x06now_ms\x18\b \x01(\x03R\x05nowMs\x12\x1f\n" +
+	"\vpromoted_ms\x18\t \x01(\x03R\n" +
+	"promotedMs\x12\x1c\n" +
+	"\tconnected\x18\n" +
+	" \x01(\bR\tconnected\x12\x16\n" +
+	"\x06source\x18\v \x01(\tR\x06source\x12\x18\n" +
+	"\aproblem\x18\f \x01(\tR\aproblem\x12\x16\n" +
+	"\x06reseed\x18\r \x01(\bR\x06reseedB\x16Z\x14tarry/cluster/reportb\x06proto3"
 
 var (
 	file_cluster_report_report_proto_rawDescOnce sync.Once
@@ -226,18 +387,21 @@ func file_cluster_report_report_proto_rawDescGZIP() []byte {
 	return file_cluster_report_report_proto_rawDescData
 }
 
-var file_cluster_report_report_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_cluster_report_report_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_cluster_report_report_proto_goTypes = []any{
-	(*Health)(nil),  // 0: tarry.report.v1.Health
-	(*Problem)(nil), // 1: tarry.report.v1.Problem
+	(*Health)(nil),         // 0: tarry.report.v1.Health
+	(*Problem)(nil),        // 1: tarry.report.v1.Problem
+	(*Standby)(nil),        // 2: tarry.report.v1.Standby
+	(jobpb.StandbyMode)(0), // 3: tarry.v1.StandbyMode
 }
 var file_cluster_report_report_proto_depIdxs = []int32{
 	1, // 0: tarry.report.v1.Health.problems:type_name -> tarry.report.v1.Problem
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	3, // 1: tarry.report.v1.Standby.mode:type_name -> tarry.v1.StandbyMode
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_cluster_report_report_proto_init() }
@@ -251,7 +415,7 @@ func file_cluster_report_report_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_report_report_proto_rawDesc), len(file_cluster_report_report_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/cluster/logstream"
+	"tarry/cluster/report"
 	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -268,16 +269,16 @@ func (f *Follower) propose(ctx context.Context, primary string, entries []*jobpb
 
 // Status returns what is known of the standby. It does not block. Only on the leader does it
 // have what the present leadership knows.
-func (f *Follower) Status() job.Standby {
+func (f *Follower) Status() *report.Standby {
 	s := f.o.State()
-	st := job.Standby{
+	st := &report.Standby{
 		Mode: s.GetMode(), Primary: s.GetPrimary(), Index: s.GetIndex(), Term: s.GetTerm(), PrimaryIndex: s.GetSeenIndex(),
-		LastContactMS: s.GetSeenMs(), CaughtUpMS: s.GetCaughtUpMs(), NowMS: f.o.Now().UnixMilli(), PromotedMS: s.GetPromotedMs(),
+		LastContactMs: s.GetSeenMs(), CaughtUpMs: s.GetCaughtUpMs(), NowMs: f.o.Now().UnixMilli(), PromotedMs: s.GetPromotedMs(),
 	}
 	if s.GetMode() == jobpb.StandbyMode_STANDBY_FOLLOWING {
-		f.progress.fill(&st)
-	} else if st.PromotedMS != 0 {
-		st.NowMS = st.PromotedMS // what was missing then
+		f.progress.fill(st)
+	} else if st.PromotedMs != 0 {
+		st.NowMs = st.PromotedMs // what was missing then
 	}
 	return st
 }

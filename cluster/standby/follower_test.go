@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/logstream"
+	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -223,8 +224,8 @@ func TestTheLagCountsFromTheSending(t *testing.T) {
 		p.saw(10, 10, at(0).Add(skew), at(0))
 		p.saw(20, 10, at(1).Add(skew), at(30)) // it took 29 s
 		p.applied(20)
-		s := job.Standby{NowMS: at(30).UnixMilli()}
-		p.fill(&s)
+		s := &report.Standby{NowMs: at(30).UnixMilli()}
+		p.fill(s)
 		require.Equal(t, 29.0, s.LagSeconds(), skew)
 	}
 }

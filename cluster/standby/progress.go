@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"tarry/job"
+	"tarry/cluster/report"
 	"tarry/job/jobpb"
 )
 
@@ -94,11 +94,11 @@ func (p *progress) known() (index uint64, seenMS, caughtUpMS int64) {
 }
 
 // fill adds what is known to the status.
-func (p *progress) fill(s *job.Standby) {
+func (p *progress) fill(s *report.Standby) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.PrimaryIndex = max(s.PrimaryIndex, p.seenIndex)
-	s.LastContactMS, s.CaughtUpMS = max(s.LastContactMS, millis(p.seen)), max(s.CaughtUpMS, millis(p.caughtUp))
+	s.LastContactMs, s.CaughtUpMs = max(s.LastContactMs, millis(p.seen)), max(s.CaughtUpMs, millis(p.caughtUp))
 	s.Connected, s.Source, s.Problem, s.Reseed = p.source != "", p.source, p.problem, p.reseed
 }
 

@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/hook": {},
 
 	// What operators are told: messages, and nothing else.
-	"cluster/report": {},
+	"cluster/report": {"job"},
 
 	// Parts of a node that know less than the node does.
 	"cluster/logstore":     {"internal/durable", "internal/hook"},
@@ -101,7 +101,7 @@ var mayImport = map[string][]string{
 	"cluster/raftconfig":   {},
 	"cluster/leaderrpc":    {"job", "cluster/framerpc", "internal/sleep"},
 	"cluster/framerpc":     {},
-	"cluster/noderpc":      {"job", "cluster/leaderrpc"},
+	"cluster/noderpc":      {"job", "cluster/leaderrpc", "cluster/report"},
 	"cluster/diskspace":    {},
 	"cluster/events":       {"job"},
 	"cluster/datadir":      {"job", "cluster/diskspace", "internal/durable"},
