@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tarry/api/wire"
+	"tarry/cluster/report"
 	"tarry/invitation"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -128,7 +129,7 @@ func (s *server) checkInvited(x *call, node string) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(members, func(m job.Member) bool { return m.ID == node && m.Alive }) {
+	if slices.ContainsFunc(members, func(m *report.Member) bool { return m.Id == node && m.Alive }) {
 		return job.Errorf(job.CodeConflict, "node %.40q is a member of this cluster and is alive: it needs no invitation; choose another id for a new node", node).In("node")
 	}
 	return nil

@@ -1,6 +1,10 @@
 package api
 
-import "tarry/job"
+import (
+	"time"
+
+	"tarry/cluster/report"
+)
 
 // clock responds with the comparison of the members' clocks.
 func (s *server) clock(x *call) error {
@@ -11,25 +15,27 @@ func (s *server) clock(x *call) error {
 		return err
 	}
 	x.json.success()
-	x.json.float("max_offset", c.MaxOffset.Seconds())
+	x.json.float("max_offset", seconds(c.MaxOffsetUs))
 	x.json.boolean("agreed", c.Agreed)
-	if !c.Majority.IsZero() {
-		x.json.timestamp("majority", c.Majority.UnixMilli())
-		x.json.float("cluster_ahead", c.ClusterAhead.Seconds())
+	if c.MajorityUs != 0 {
+		x.json.timestamp("majority", c.MajorityUs/1000)
+		x.json.float("cluster_ahead", seconds(c.ClusterAheadUs))
 	}
-	objects(&x.json, "clocks", c.Nodes, func(n job.NodeClock) {
-		x.json.text("id", n.ID)
+	objects(&x.json, "clocks", c.Nodes, func(n *report.NodeClock) {
+		x.json.text("id", n.Id)
 		x.json.boolean("voter", n.Voter)
 		x.json.boolean("answered", n.Known)
 		if n.Known {
-			x.json.float("offset", n.Offset.Seconds())
-			x.json.float("within", n.Within.Seconds())
+			x.json.float("offset", seconds(n.OffsetUs))
+			x.json.float("within", seconds(n.WithinUs))
 		}
 		x.json.boolean("off", n.Off)
 	})
 	x.json.endObject()
 	return nil
 }
+
+func seconds(us int64) float64 { return (time.Duration(us) * time.Microsecond).Seconds() }
 
 // resetClock sets the queue's clock back.
 func (s *server) resetClock(x *call) error { return s.operate(x, s.Operator.ResetClock) }

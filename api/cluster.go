@@ -21,13 +21,13 @@ func (s *server) members(x *call) error {
 	}
 	stranger := s.Access.State().Mode() == enforce && x.who.Principal.IsAnonymous()
 	x.json.success()
-	objects(&x.json, "members", list, func(m job.Member) {
+	objects(&x.json, "members", list, func(m *report.Member) {
 		if stranger { // where clients can go, and no more
-			m = job.Member{HTTPAddress: m.HTTPAddress, Role: m.Role, Voter: m.Voter, Alive: m.Alive}
+			m = &report.Member{HttpAddress: m.HttpAddress, Role: m.Role, Voter: m.Voter, Alive: m.Alive}
 		}
-		x.json.text("id", m.ID)
+		x.json.text("id", m.Id)
 		x.json.text("address", m.Address)
-		x.json.text("http_address", m.HTTPAddress)
+		x.json.text("http_address", m.HttpAddress)
 		x.json.text("role", m.Role)
 		x.json.boolean("voter", m.Voter)
 		x.json.booleanIfTrue("non_voter", m.NonVoter)
@@ -35,12 +35,12 @@ func (s *server) members(x *call) error {
 		x.json.booleanIfTrue("draining", m.Draining)
 		x.json.number("applied_index", m.AppliedIndex)
 		x.json.number("lag", m.Lag)
-		x.json.numberUnlessZero("disk_free", m.DiskFree)
+		x.json.numberUnlessZero("disk_free", m.DiskFreeBytes)
 		x.json.booleanIfTrue("disk_low", m.DiskLow)
 		x.json.text("version", m.Version)
 		x.json.number("cluster_version", uint64(m.ClusterVersion))
-		x.json.number("min_cluster_version", uint64(m.Runs.Min))
-		x.json.number("max_cluster_version", uint64(m.Runs.Max))
+		x.json.number("min_cluster_version", uint64(m.MinVersion))
+		x.json.number("max_cluster_version", uint64(m.MaxVersion))
 	})
 	if !stranger {
 		x.json.text("admission", wire.AdmissionNames[s.Operator.AdmissionMode()])
@@ -109,7 +109,7 @@ func (s *server) leads(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	members, err := s.Operator.Members(ctx)
-	return slices.ContainsFunc(members, func(m job.Member) bool { return m.ID == id && m.Role == "leader" }), err
+	return slices.ContainsFunc(members, func(m *report.Member) bool { return m.Id == id && m.Role == "leader" }), err
 }
 
 func (s *server) removeMember(x *call) error {
@@ -128,9 +128,9 @@ func (s *server) removedNodes(x *call) error {
 		return err
 	}
 	x.json.success()
-	objects(&x.json, "removed", list, func(n job.RemovedNode) {
-		x.json.text("id", n.ID)
-		x.json.timestamp("removed_at", n.At.UnixMilli())
+	objects(&x.json, "removed", list, func(n *report.RemovedNode) {
+		x.json.text("id", n.Id)
+		x.json.timestamp("removed_at", n.AtMs)
 	})
 	x.json.endObject()
 	return nil

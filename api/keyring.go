@@ -1,6 +1,9 @@
 package api
 
-import "tarry/job"
+import (
+	"tarry/cluster/report"
+	"tarry/job"
+)
 
 // keyring lists the gossip keys of the members by their fingerprints. No call of this API
 // takes or gives a key itself.
@@ -16,13 +19,15 @@ func (s *server) keyring(x *call) error {
 }
 
 // installKey makes the leader make a key.
-func (s *server) installKey(x *call) error { return s.changeKeyring(x, job.KeyInstall, "") }
+func (s *server) installKey(x *call) error {
+	return s.changeKeyring(x, report.KeyringChange_INSTALL, "")
+}
 
 // useKey and removeKey change the key that the path names.
-func (s *server) useKey(x *call) error    { return s.changeKeyInPath(x, job.KeyUse) }
-func (s *server) removeKey(x *call) error { return s.changeKeyInPath(x, job.KeyRemove) }
+func (s *server) useKey(x *call) error    { return s.changeKeyInPath(x, report.KeyringChange_USE) }
+func (s *server) removeKey(x *call) error { return s.changeKeyInPath(x, report.KeyringChange_REMOVE) }
 
-func (s *server) changeKeyInPath(x *call, change job.KeyringChange) error {
+func (s *server) changeKeyInPath(x *call, change report.KeyringChange) error {
 	key, err := x.pathValue("key")
 	if err != nil {
 		return err
@@ -33,7 +38,7 @@ func (s *server) changeKeyInPath(x *call, change job.KeyringChange) error {
 	return s.changeKeyring(x, change, key)
 }
 
-func (s *server) changeKeyring(x *call, change job.KeyringChange, key string) error {
+func (s *server) changeKeyring(x *call, change report.KeyringChange, key string) error {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	k, err := s.Operator.ChangeKeyring(ctx, change, key)
@@ -44,16 +49,16 @@ func (s *server) changeKeyring(x *call, change job.KeyringChange, key string) er
 	return nil
 }
 
-func (w *writer) keyring(k job.Keyring) {
+func (w *writer) keyring(k *report.Keyring) {
 	w.success()
-	w.number("revision", k.Revision)
-	w.texts("keys", k.Keys)
+	w.number("revision", k.GetRing().GetRevision())
+	w.texts("keys", k.GetRing().GetFingerprints())
 	w.textUnlessEmpty("changed", k.Changed)
 	w.number("current", uint64(k.Current()))
-	objects(w, "nodes", k.Nodes, func(n job.NodeRing) {
-		w.text("id", n.ID)
-		w.number("revision", n.Revision)
-		w.texts("keys", n.Keys)
+	objects(w, "nodes", k.Nodes, func(n *report.NodeRing) {
+		w.text("id", n.Id)
+		w.number("revision", n.GetRing().GetRevision())
+		w.texts("keys", n.GetRing().GetFingerprints())
 		w.textUnlessEmpty("error", n.Error)
 	})
 	w.endObject()

@@ -52,10 +52,10 @@ type Queue interface {
 
 // Operator executes the operators' calls on the cluster.
 type Operator interface {
-	Members(ctx context.Context) ([]job.Member, error)
+	Members(ctx context.Context) ([]*report.Member, error)
 	Health(ctx context.Context) (*report.Health, error)
 	// Clocks compares the nodes' clocks. It blocks for some seconds at most.
-	Clocks(ctx context.Context) (job.Clocks, error)
+	Clocks(ctx context.Context) (*report.Clocks, error)
 	// ResetClock sets the queue's clock back to the clock of the majority of the nodes. It
 	// fails with CodeConflict unless the queue's clock is too far ahead.
 	ResetClock(ctx context.Context) error
@@ -72,7 +72,7 @@ type Operator interface {
 	RemoveMember(ctx context.Context, id string) error
 	// RemovedNodes lists the nodes that were removed and must not join again. AdmitNode lets
 	// one of them join again.
-	RemovedNodes(ctx context.Context) ([]job.RemovedNode, error)
+	RemovedNodes(ctx context.Context) ([]*report.RemovedNode, error)
 	AdmitNode(ctx context.Context, id string) error
 	// AdmissionMode is what a node needs to become a member, as this node knows it. It does not
 	// block.
@@ -85,8 +85,8 @@ type Operator interface {
 	Verify(ctx context.Context) (job.Verification, error)
 	// Keyring lists the gossip keys of the members. ChangeKeyring changes them on all
 	// members that it reaches; key is the fingerprint of the key to use or to remove.
-	Keyring(ctx context.Context) (job.Keyring, error)
-	ChangeKeyring(ctx context.Context, change job.KeyringChange, key string) (job.Keyring, error)
+	Keyring(ctx context.Context) (*report.Keyring, error)
+	ChangeKeyring(ctx context.Context, change report.KeyringChange, key string) (*report.Keyring, error)
 	// Backup writes a backup of this node's state (docs/backup.md). It writes nothing before
 	// it can serve, and blocks until the backup is complete or ctx ends.
 	Backup(ctx context.Context, to io.Writer, o job.BackupOptions) error
@@ -104,7 +104,7 @@ type Operator interface {
 	PromoteStandby(ctx context.Context, force bool) (*report.Standby, error)
 	// ScheduledBackups lists the backups that the cluster has made by itself. It asks all
 	// nodes, needs no leader, and blocks for some seconds at most.
-	ScheduledBackups(ctx context.Context) job.ScheduledBackups
+	ScheduledBackups(ctx context.Context) *report.ScheduledBackups
 	// Readiness reports whether this node can serve. It asks no other node and does not
 	// block.
 	Readiness() job.Readiness

@@ -1,6 +1,6 @@
 package api
 
-import "tarry/job"
+import "tarry/cluster/report"
 
 // scheduledBackups lists the backups that the cluster has made by itself.
 func (s *server) scheduledBackups(x *call) error {
@@ -9,12 +9,12 @@ func (s *server) scheduledBackups(x *call) error {
 	list := s.Operator.ScheduledBackups(ctx)
 	w := &x.json
 	w.success()
-	objects(w, "backups", list.Backups, func(b job.ScheduledBackup) {
+	objects(w, "backups", list.Backups, func(b *report.ScheduledBackup) {
 		w.text("name", b.Name)
 		w.number("index", b.Index)
-		w.timestamp("planned_at", b.Instant.UnixMilli())
-		if !b.Taken.IsZero() {
-			w.timestamp("taken_at", b.Taken.UnixMilli())
+		w.timestamp("planned_at", b.InstantMs)
+		if b.TakenMs != 0 {
+			w.timestamp("taken_at", b.TakenMs)
 		}
 		w.number("bytes", uint64(b.Bytes))
 		w.textUnlessEmpty("base", b.Base)
@@ -22,8 +22,8 @@ func (s *server) scheduledBackups(x *call) error {
 		w.textUnlessEmpty("problem", b.Problem)
 		w.texts("nodes", b.Nodes)
 	})
-	objects(w, "nodes", list.Nodes, func(n job.NodeBackups) {
-		w.text("id", n.ID)
+	objects(w, "nodes", list.Nodes, func(n *report.NodeBackups) {
+		w.text("id", n.Id)
 		w.boolean("scheduled", n.Scheduled)
 		w.number("more", n.More)
 		w.textUnlessEmpty("error", n.Error)

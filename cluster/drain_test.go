@@ -66,7 +66,7 @@ func (c *testCluster) shownDrained(n *Node) bool {
 		return false
 	}
 	for _, m := range members {
-		if m.Draining != (m.ID == n.cfg.NodeID) {
+		if m.Draining != (m.Id == n.cfg.NodeID) {
 			return false
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/nodetls"
+	"tarry/cluster/report"
 	"tarry/internal/certs/certstest"
-	"tarry/job"
 )
 
 // secure gives a node a certificate and a file with gossip keys.
@@ -34,12 +34,12 @@ func TestKeysTravelOverTLSAndAdmitNobody(t *testing.T) {
 		return err == nil && len(members) == 3
 	}, "three members")
 	c.eventually(func() bool {
-		_, err := c.nodes[1].ChangeKeyring(t.Context(), job.KeyInstall, "")
+		_, err := c.nodes[1].ChangeKeyring(t.Context(), report.KeyringChange_INSTALL, "")
 		return err == nil
 	}, "a key is installed")
 	c.eventually(func() bool {
 		k, err := c.nodes[2].Keyring(t.Context())
-		return err == nil && k.Current() == 3 && len(k.Keys) >= 2
+		return err == nil && k.Current() == 3 && len(k.Ring.Fingerprints) >= 2
 	}, "all have it")
 
 	stranger := c.cfgs[0]

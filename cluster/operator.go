@@ -15,13 +15,13 @@ import (
 )
 
 // Members implements api.Operator.
-func (n *Node) Members(ctx context.Context) ([]job.Member, error) { return n.members.Members(ctx) }
+func (n *Node) Members(ctx context.Context) ([]*report.Member, error) { return n.members.Members(ctx) }
 
 // Health implements api.Operator.
 func (n *Node) Health(ctx context.Context) (*report.Health, error) { return n.members.Health(ctx) }
 
 // Clocks implements api.Operator.
-func (n *Node) Clocks(ctx context.Context) (job.Clocks, error) { return n.members.Clocks(ctx) }
+func (n *Node) Clocks(ctx context.Context) (*report.Clocks, error) { return n.members.Clocks(ctx) }
 
 // Events implements api.Operator.
 func (n *Node) Events(after uint64) []job.ClusterEvent { return n.events.After(after) }
@@ -30,15 +30,15 @@ func (n *Node) Events(after uint64) []job.ClusterEvent { return n.events.After(a
 func (n *Node) ResetClock(ctx context.Context) error { return n.members.ResetClock(ctx) }
 
 // Keyring implements api.Operator.
-func (n *Node) Keyring(ctx context.Context) (job.Keyring, error) { return n.members.Keyring(ctx) }
+func (n *Node) Keyring(ctx context.Context) (*report.Keyring, error) { return n.members.Keyring(ctx) }
 
 // ChangeKeyring implements api.Operator.
-func (n *Node) ChangeKeyring(ctx context.Context, change job.KeyringChange, key string) (job.Keyring, error) {
+func (n *Node) ChangeKeyring(ctx context.Context, change report.KeyringChange, key string) (*report.Keyring, error) {
 	return n.members.ChangeKeyring(ctx, change, key)
 }
 
 // ScheduledBackups implements api.Operator.
-func (n *Node) ScheduledBackups(ctx context.Context) job.ScheduledBackups {
+func (n *Node) ScheduledBackups(ctx context.Context) *report.ScheduledBackups {
 	return n.members.ScheduledBackups(ctx)
 }
 
@@ -54,7 +54,7 @@ func (n *Node) Verify(ctx context.Context) (job.Verification, error) { return n.
 func (n *Node) RemoveMember(ctx context.Context, id string) error { return n.members.Remove(ctx, id) }
 
 // RemovedNodes implements api.Operator.
-func (n *Node) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error) {
+func (n *Node) RemovedNodes(ctx context.Context) ([]*report.RemovedNode, error) {
 	return n.members.RemovedNodes(ctx)
 }
 

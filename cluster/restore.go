@@ -84,8 +84,8 @@ func (n *Node) roomForState(ctx context.Context, bytes int64, sent bool) error {
 		need += uint64(bytes) + min(uint64(bytes), trailingBytesMax)
 	}
 	for _, m := range members {
-		if m.Alive && m.DiskFree > 0 && m.DiskFree < need {
-			return job.Errorf(job.CodeDiskLow, "node %s has %d MiB free, and %d MiB are needed to replace the state by the backup", m.ID, m.DiskFree>>20, need>>20)
+		if m.Alive && m.DiskFreeBytes > 0 && m.DiskFreeBytes < need {
+			return job.Errorf(job.CodeDiskLow, "node %s has %d MiB free, and %d MiB are needed to replace the state by the backup", m.Id, m.DiskFreeBytes>>20, need>>20)
 		}
 	}
 	return nil

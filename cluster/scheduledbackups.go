@@ -4,11 +4,11 @@ import (
 	"context"
 	"io"
 	"strings"
-	"time"
 
 	"tarry/cluster/backupschedule"
 	"tarry/cluster/membership"
 	"tarry/cluster/recovery"
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -52,14 +52,17 @@ func (d backupDir) State() membership.Backups {
 	return membership.Backups{Instant: instant, Trouble: trouble}
 }
 
-func (d backupDir) List() (files []job.ScheduledBackup, more int, problem string) {
+func (d backupDir) List() *report.NodeBackups {
 	l := d.Listing()
+	list := &report.NodeBackups{Scheduled: true, More: uint64(l.More), Error: l.Error}
 	for _, f := range l.Files {
-		files = append(files, job.ScheduledBackup{
-			Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.Instant), Taken: f.Taken, Bytes: f.Bytes, Base: f.Base, Problem: f.Problem,
-		})
+		b := &report.ScheduledBackup{Name: f.Name, Index: f.Index, InstantMs: f.Instant, Bytes: f.Bytes, Base: f.Base, Problem: f.Problem}
+		if !f.Taken.IsZero() {
+			b.TakenMs = f.Taken.UnixMilli()
+		}
+		list.Files = append(list.Files, b)
 	}
-	return files, l.More, l.Error
+	return list
 }
 
 // writeScheduledBackup waits for a backup that somebody else makes of this node. It is whole if

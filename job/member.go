@@ -2,27 +2,6 @@ package job
 
 import "time"
 
-// Member is one node of the cluster as the leader knows it.
-type Member struct {
-	ID           string // --node-id
-	Address      string // cluster address, host:port by name
-	HTTPAddress  string // host:port for clients; empty while unknown
-	Role         string // "leader" or "follower"
-	Voter        bool
-	NonVoter     bool // it was started not to vote; false while it is not alive
-	Alive        bool
-	Draining     bool // an operator has drained it, or it is about to stop
-	AppliedIndex uint64
-	Lag          uint64 // entries behind the leader's last index
-	Version      string // release of the node's binary; empty while unknown
-
-	DiskFree uint64 // bytes on the disk of its data directory; 0 while it does not answer
-	DiskLow  bool   // that is below its low-water mark
-
-	Runs           Versions // cluster versions that the node runs; zero while it does not answer
-	ClusterVersion uint32   // as the node's state has it; 0 while it does not answer
-}
-
 // ClusterEvent is something that happened to the cluster, as one node saw it.
 type ClusterEvent struct {
 	Number  uint64 // of the node, from 1 since its process started
@@ -82,28 +61,6 @@ type BackupOptions struct {
 	// Base is a backup with whose files this one is incremental, if the node has the store that
 	// Base is of; nil: it is whole.
 	Base *BackupBase
-}
-
-// Clocks compares the nodes' clocks, as the leader sees them.
-type Clocks struct {
-	MaxOffset time.Duration // how far a clock may be off the majority's for its node to lead
-	// Agreed: a majority of the voters' clocks is within MaxOffset of Majority. Otherwise
-	// Majority is the lower median of the clocks that are known.
-	Agreed   bool
-	Majority time.Time
-	// ClusterAhead is how far the clock of the queue is ahead of Majority.
-	ClusterAhead time.Duration
-	Nodes        []NodeClock // by id
-}
-
-// NodeClock is one member's clock.
-type NodeClock struct {
-	ID     string
-	Voter  bool
-	Known  bool          // the node answered
-	Offset time.Duration // its clock, less the majority's
-	Within time.Duration // how far Offset may be wrong
-	Off    bool          // by more than MaxOffset: the node does not lead
 }
 
 // Verification compares the nodes' states at one index of the log.

@@ -23,11 +23,11 @@ type Operator struct {
 	// NotReady, if set, is why the node cannot serve.
 	NotReady []string
 	// Change changes the members, if it is set.
-	Change func([]job.Member) []job.Member
+	Change func([]*report.Member) []*report.Member
 	// Problems, if set, are those of the cluster's health.
 	Problems []*report.Problem
 	// Backups, if set, are the scheduled backups.
-	Backups *job.ScheduledBackups
+	Backups *report.ScheduledBackups
 	// HTTP has addresses of nodes by their ids, instead of those of hosts that do not exist.
 	HTTP map[string]string
 	// Leader is the leader's HTTP address that replies name; "": none.
@@ -51,18 +51,18 @@ func (o *Operator) call(words ...string) error {
 }
 
 // Members implements api.Operator.
-func (o *Operator) Members(context.Context) ([]job.Member, error) {
+func (o *Operator) Members(context.Context) ([]*report.Member, error) {
 	if o.Err != nil {
 		return nil, o.Err
 	}
-	list := []job.Member{
-		{ID: "n1", Address: "host1:7301", HTTPAddress: "host1:7300", Role: "leader", Voter: true, Alive: true, AppliedIndex: 42, DiskFree: 120 << 30, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
-		{ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true, AppliedIndex: 41, Lag: 1, DiskFree: 900 << 20, DiskLow: true, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
-		{ID: "n3", Address: "host3:7301", Role: "follower", Voter: true},
+	list := []*report.Member{
+		{Id: "n1", Address: "host1:7301", HttpAddress: "host1:7300", Role: "leader", Voter: true, Alive: true, AppliedIndex: 42, DiskFreeBytes: 120 << 30, Version: "v0.1.0", ClusterVersion: 1, MinVersion: 1, MaxVersion: 2},
+		{Id: "n2", Address: "host2:7301", HttpAddress: "host2:7300", Role: "follower", Voter: true, Alive: true, AppliedIndex: 41, Lag: 1, DiskFreeBytes: 900 << 20, DiskLow: true, Version: "v0.1.0", ClusterVersion: 1, MinVersion: 1, MaxVersion: 2},
+		{Id: "n3", Address: "host3:7301", Role: "follower", Voter: true},
 	}
 	for i, m := range list {
-		if at, ok := o.HTTP[m.ID]; ok {
-			list[i].HTTPAddress = at
+		if at, ok := o.HTTP[m.Id]; ok {
+			list[i].HttpAddress = at
 		}
 	}
 	if o.Change != nil {
@@ -82,13 +82,13 @@ func (o *Operator) Health(context.Context) (*report.Health, error) {
 }
 
 // Clocks implements api.Operator.
-func (o *Operator) Clocks(context.Context) (job.Clocks, error) {
-	return job.Clocks{
-		MaxOffset: 5 * time.Second, Agreed: true, Majority: time.UnixMilli(1_700_000_000_000), ClusterAhead: 12 * time.Millisecond,
-		Nodes: []job.NodeClock{
-			{ID: "n1", Voter: true, Known: true, Offset: time.Hour, Within: 2 * time.Millisecond, Off: true},
-			{ID: "n2", Voter: true, Known: true},
-			{ID: "n3", Voter: true},
+func (o *Operator) Clocks(context.Context) (*report.Clocks, error) {
+	return &report.Clocks{
+		MaxOffsetUs: 5_000_000, Agreed: true, MajorityUs: 1_700_000_000_000_000, ClusterAheadUs: 12_000,
+		Nodes: []*report.NodeClock{
+			{Id: "n1", Voter: true, Known: true, OffsetUs: time.Hour.Microseconds(), WithinUs: 2000, Off: true},
+			{Id: "n2", Voter: true, Known: true},
+			{Id: "n3", Voter: true},
 		},
 	}, o.Err
 }
@@ -122,7 +122,7 @@ func (o *Operator) SetDrained(_ context.Context, drained bool) error {
 func (o *Operator) ResetClock(context.Context) error { return o.call("reset clock") }
 
 // Keyring implements api.Operator.
-func (o *Operator) Keyring(context.Context) (job.Keyring, error) {
+func (o *Operator) Keyring(context.Context) (*report.Keyring, error) {
 	return keyring("", oldKey, newKey), o.Err
 }
 
@@ -130,19 +130,20 @@ func (o *Operator) Keyring(context.Context) (job.Keyring, error) {
 const oldKey, newKey = "0a1b2c3d4e5f6071", "8090a0b0c0d0e0f0"
 
 // keyring is that of a cluster with a node that is away.
-func keyring(changed string, keys ...string) job.Keyring {
-	return job.Keyring{Revision: 4, Keys: keys, Changed: changed, Nodes: []job.NodeRing{
-		{ID: "n1", Revision: 4, Keys: keys}, {ID: "n2", Revision: 4, Keys: keys}, {ID: "n3", Error: "it does not reply; it fetches the keys when it is back"},
+func keyring(changed string, keys ...string) *report.Keyring {
+	ring := &report.RingState{Revision: 4, Fingerprints: keys}
+	return &report.Keyring{Ring: ring, Changed: changed, Nodes: []*report.NodeRing{
+		{Id: "n1", Ring: ring}, {Id: "n2", Ring: ring}, {Id: "n3", Error: "it does not reply; it fetches the keys when it is back"},
 	}}
 }
 
 // ChangeKeyring implements api.Operator.
-func (o *Operator) ChangeKeyring(_ context.Context, change job.KeyringChange, key string) (job.Keyring, error) {
-	err := o.call("keyring", fmt.Sprint(change), key)
+func (o *Operator) ChangeKeyring(_ context.Context, change report.KeyringChange, key string) (*report.Keyring, error) {
+	err := o.call("keyring", strconv.Itoa(int(change)), key)
 	switch change {
-	case job.KeyInstall:
+	case report.KeyringChange_INSTALL:
 		return keyring(newKey, oldKey, newKey), err
-	case job.KeyUse:
+	case report.KeyringChange_USE:
 		return keyring(key, newKey, oldKey), err
 	}
 	return keyring(key, newKey), err
@@ -157,8 +158,8 @@ func (o *Operator) TransferLeadership(_ context.Context, id string) error {
 func (o *Operator) RemoveMember(_ context.Context, id string) error { return o.call("remove", id) }
 
 // RemovedNodes implements api.Operator.
-func (o *Operator) RemovedNodes(context.Context) ([]job.RemovedNode, error) {
-	return []job.RemovedNode{{ID: "n4", At: time.UnixMilli(1_700_000_000_000)}}, o.Err
+func (o *Operator) RemovedNodes(context.Context) ([]*report.RemovedNode, error) {
+	return []*report.RemovedNode{{Id: "n4", AtMs: 1_700_000_000_000}}, o.Err
 }
 
 // AdmitNode implements api.Operator.
@@ -242,17 +243,17 @@ func (o *Operator) PromoteStandby(ctx context.Context, force bool) (*report.Stan
 }
 
 // ScheduledBackups implements api.Operator.
-func (o *Operator) ScheduledBackups(context.Context) job.ScheduledBackups {
+func (o *Operator) ScheduledBackups(context.Context) *report.ScheduledBackups {
 	if o.Backups != nil {
-		return *o.Backups
+		return o.Backups
 	}
-	at := time.UnixMilli(1_700_000_000_000)
-	return job.ScheduledBackups{
-		Backups: []job.ScheduledBackup{
-			{Name: "tarry-20231114T221300Z-000000000042.backup", Index: 42, Instant: at.Add(-20 * time.Second), Taken: at.Add(-19 * time.Second), Bytes: 48_213, Base: "tarry-20231113T221300Z-000000000031.backup", Nodes: []string{"n1", "n2"}},
-			{Name: "tarry-20231113T221300Z-000000000017.backup", Index: 17, Instant: at.Add(-24*time.Hour - 20*time.Second), Bytes: 512, Problem: "the backup is damaged: it ends early, as after an interrupted copy", Nodes: []string{"n2"}},
+	const at = 1_700_000_000_000
+	return &report.ScheduledBackups{
+		Backups: []*report.ScheduledBackup{
+			{Name: "tarry-20231114T221300Z-000000000042.backup", Index: 42, InstantMs: at - 20_000, TakenMs: at - 19_000, Bytes: 48_213, Base: "tarry-20231113T221300Z-000000000031.backup", Nodes: []string{"n1", "n2"}},
+			{Name: "tarry-20231113T221300Z-000000000017.backup", Index: 17, InstantMs: at - 86_420_000, Bytes: 512, Problem: "the backup is damaged: it ends early, as after an interrupted copy", Nodes: []string{"n2"}},
 		},
-		Nodes: []job.NodeBackups{{ID: "n1", Scheduled: true}, {ID: "n2", Scheduled: true, More: 3}, {ID: "n3", Error: "it does not reply"}},
+		Nodes: []*report.NodeBackups{{Id: "n1", Scheduled: true}, {Id: "n2", Scheduled: true, More: 3}, {Id: "n3", Error: "it does not reply"}},
 	}
 }
 

@@ -140,7 +140,7 @@ func TestTheQueuesClockIsSetBackOnlyWhenItRanAway(t *testing.T) {
 		to, err := s.CheckReset(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, time.Now().UnixNano(), to.UnixNano())
-		require.Equal(t, time.Hour, s.Compare(t.Context()).ClusterAhead)
+		require.Equal(t, time.Hour.Microseconds(), s.Compare(t.Context()).ClusterAheadUs)
 		s.clocks["n1.a"] = time.Hour
 		_, err = s.CheckReset(t.Context())
 		require.ErrorContains(t, err, "set the nodes' clocks right first")

@@ -40,26 +40,26 @@ func (g *Guard) Problems() []*report.Problem {
 
 // Compare asks all members for the time and compares their clocks. It blocks for a second
 // at most.
-func (g *Guard) Compare(ctx context.Context) job.Clocks {
+func (g *Guard) Compare(ctx context.Context) *report.Clocks {
 	servers := g.cfg.Configuration().Servers
 	ids := make([]raft.ServerID, len(servers))
 	for i, s := range servers {
 		ids[i] = s.ID
 	}
 	v := g.ask(ctx, ids, never)
-	out := job.Clocks{MaxOffset: g.cfg.MaxOffset, Agreed: v.agreed}
+	out := &report.Clocks{MaxOffsetUs: g.cfg.MaxOffset.Microseconds(), Agreed: v.agreed}
 	if !v.majority.IsZero() {
-		out.Majority = v.majority
-		out.ClusterAhead = g.queueAhead(v)
+		out.MajorityUs = v.majority.UnixMicro()
+		out.ClusterAheadUs = g.queueAhead(v).Microseconds()
 	}
 	for _, s := range servers {
 		o, known := v.offsets[s.ID]
-		out.Nodes = append(out.Nodes, job.NodeClock{
-			ID: raftconfig.NodeID(s.ID), Voter: s.Suffrage == raft.Voter, Known: known,
-			Offset: o.by, Within: o.within, Off: v.off(s.ID),
+		out.Nodes = append(out.Nodes, &report.NodeClock{
+			Id: raftconfig.NodeID(s.ID), Voter: s.Suffrage == raft.Voter, Known: known,
+			OffsetUs: o.by.Microseconds(), WithinUs: o.within.Microseconds(), Off: v.off(s.ID),
 		})
 	}
-	slices.SortFunc(out.Nodes, func(a, b job.NodeClock) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(out.Nodes, func(a, b *report.NodeClock) int { return strings.Compare(a.Id, b.Id) })
 	return out
 }
 

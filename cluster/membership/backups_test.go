@@ -1,15 +1,14 @@
 package membership
 
 import (
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/report"
-	"tarry/job"
 )
 
 func TestReasonsOfBackups(t *testing.T) {
@@ -45,23 +44,25 @@ func TestOnlyServersThatReportedHaveAReport(t *testing.T) {
 // Nodes that share a directory list the same files. Two leaders that make the backup of one
 // instant on their own disks make two files of one name.
 func TestBackupsOfAllNodesAreOneList(t *testing.T) {
-	file := func(index uint64, takenMS int64, problem string) *memberpb.BackupFile {
-		return &memberpb.BackupFile{Name: "b", Index: index, InstantMs: 1000, TakenMs: takenMS, Bytes: 9, Problem: problem}
+	file := func(index uint64, takenMS int64, problem string) *report.ScheduledBackup {
+		return &report.ScheduledBackup{Name: "b", Index: index, InstantMs: 1000, TakenMs: takenMS, Bytes: 9, Problem: problem}
 	}
-	all := mergeBackups([]string{"n3", "n1", "n2"}, []*memberpb.BackupsResponse{
-		{Scheduled: true, More: 4, Files: []*memberpb.BackupFile{file(8, 2000, ""), file(7, 1000, "")}},
-		{Scheduled: true, Files: []*memberpb.BackupFile{file(9, 3000, ""), file(8, 2000, ""), file(7, 1001, "")}},
-		{Error: "it does not reply"},
+	all := mergeBackups([]*report.NodeBackups{
+		{Id: "n3", Scheduled: true, More: 4, Files: []*report.ScheduledBackup{file(8, 2000, ""), file(7, 1000, "")}},
+		{Id: "n1", Scheduled: true, Files: []*report.ScheduledBackup{file(9, 3000, ""), file(8, 2000, ""), file(7, 1001, "")}},
+		{Id: "n2", Error: "it does not reply"},
 	})
-	want := func(index uint64, takenMS int64, nodes ...string) job.ScheduledBackup {
-		return job.ScheduledBackup{Name: "b", Index: index, Instant: time.UnixMilli(1000), Taken: time.UnixMilli(takenMS), Bytes: 9, Nodes: nodes}
+	var got []string
+	for _, b := range all.Backups {
+		got = append(got, fmt.Sprint(b.Index, b.TakenMs, b.Nodes))
 	}
-	require.Equal(t, job.ScheduledBackups{
-		Backups: []job.ScheduledBackup{want(9, 3000, "n1"), want(8, 2000, "n1", "n3"), want(7, 1001, "n1"), want(7, 1000, "n3")},
-		Nodes:   []job.NodeBackups{{ID: "n1", Scheduled: true}, {ID: "n2", Error: "it does not reply"}, {ID: "n3", Scheduled: true, More: 4}},
-	}, all)
+	require.Equal(t, []string{"9 3000 [n1]", "8 2000 [n1 n3]", "7 1001 [n1]", "7 1000 [n3]"}, got)
+	require.Len(t, all.Nodes, 3)
+	require.Equal(t, "n2", all.Nodes[1].Id)
+	require.Equal(t, "it does not reply", all.Nodes[1].Error)
+	require.EqualValues(t, 4, all.Nodes[2].More)
 
-	damaged := mergeBackups([]string{"n1"}, []*memberpb.BackupsResponse{{Files: []*memberpb.BackupFile{file(7, 0, "it ends early")}}})
-	require.True(t, damaged.Backups[0].Taken.IsZero())
+	damaged := mergeBackups([]*report.NodeBackups{{Id: "n1", Files: []*report.ScheduledBackup{file(7, 0, "it ends early")}}})
+	require.Zero(t, damaged.Backups[0].TakenMs)
 	require.Equal(t, "it ends early", damaged.Backups[0].Problem)
 }

@@ -7,21 +7,20 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/membership/memberpb"
-	"tarry/job"
+	"tarry/cluster/report"
 )
 
 // Clocks compares the clocks of all members now, as the leader sees them. It blocks
 // for some seconds at most.
-func (m *Membership) Clocks(ctx context.Context) (job.Clocks, error) {
-	resp, err := viaLeader(ctx, m, readCall, &memberpb.ClocksRequest{}, (*server).Clocks, memberpb.MembershipClient.Clocks)
-	return clocksFromPB(resp), err
+func (m *Membership) Clocks(ctx context.Context) (*report.Clocks, error) {
+	return viaLeader(ctx, m, readCall, &memberpb.ClocksRequest{}, (*server).Clocks, memberpb.MembershipClient.Clocks)
 }
 
-func (m *Membership) clocksHere(ctx context.Context) (job.Clocks, error) {
-	if r := m.raft.Load(); r == nil || r.State() != raft.Leader {
-		return job.Clocks{}, errNotLeader
+func (s *server) Clocks(ctx context.Context, _ *memberpb.ClocksRequest) (*report.Clocks, error) {
+	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
+		return nil, errNotLeader
 	}
-	return m.clocks.Compare(ctx), nil
+	return s.m.clocks.Compare(ctx), nil
 }
 
 // ResetClock sets the queue's clock back to the majority's. It is refused with
@@ -68,36 +67,6 @@ func (m *Membership) recordClockWarning(req *memberpb.StatusRequest) {
 			m.clocks.RecordWarning(micros(req.ClockOffsetUs))
 		}
 	}
-}
-
-func clocksToPB(c job.Clocks) *memberpb.ClocksResponse {
-	resp := &memberpb.ClocksResponse{
-		MaxOffsetUs: c.MaxOffset.Microseconds(), Agreed: c.Agreed, ClusterAheadUs: c.ClusterAhead.Microseconds(),
-	}
-	if !c.Majority.IsZero() {
-		resp.MajorityUs = c.Majority.UnixMicro()
-	}
-	for _, n := range c.Nodes {
-		resp.Nodes = append(resp.Nodes, &memberpb.NodeClock{
-			Id: n.ID, Voter: n.Voter, Known: n.Known, OffsetUs: n.Offset.Microseconds(), WithinUs: n.Within.Microseconds(), Off: n.Off,
-		})
-	}
-	return resp
-}
-
-func clocksFromPB(resp *memberpb.ClocksResponse) job.Clocks {
-	c := job.Clocks{
-		MaxOffset: micros(resp.GetMaxOffsetUs()), Agreed: resp.GetAgreed(), ClusterAhead: micros(resp.GetClusterAheadUs()),
-	}
-	if us := resp.GetMajorityUs(); us != 0 {
-		c.Majority = time.UnixMicro(us)
-	}
-	for _, n := range resp.GetNodes() {
-		c.Nodes = append(c.Nodes, job.NodeClock{
-			ID: n.Id, Voter: n.Voter, Known: n.Known, Offset: micros(n.OffsetUs), Within: micros(n.WithinUs), Off: n.Off,
-		})
-	}
-	return c
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -162,7 +162,7 @@ func TestALeaveMessageRemovesNoMember(t *testing.T) {
 			return false
 		}
 		for _, m := range members {
-			if m.ID == follower.id {
+			if m.Id == follower.id {
 				return !m.Alive && m.Voter
 			}
 		}

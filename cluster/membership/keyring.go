@@ -15,6 +15,7 @@ import (
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 	"tarry/internal/hook"
 	"tarry/job"
 )
@@ -26,53 +27,56 @@ import (
 // adoptTimeout bounds the call by which one node adopts keys, which syncs a file.
 const adoptTimeout = 5 * time.Second
 
-// Keyring lists the gossip keys of all members, as the leader sees them. It blocks for some
-// seconds at most.
-func (m *Membership) Keyring(ctx context.Context) (job.Keyring, error) {
-	resp, err := viaLeader(ctx, m, readCall, &memberpb.KeyringRequest{}, (*server).Keyring, memberpb.MembershipClient.Keyring)
-	return keyringFromPB(resp), err
+// Keyring lists the gossip keys of all members, as the leader sees them, in the order of their ids.
+// It blocks for some seconds at most.
+func (m *Membership) Keyring(ctx context.Context) (*report.Keyring, error) {
+	return inOrder(viaLeader(ctx, m, readCall, &memberpb.KeyringRequest{}, (*server).Keyring, memberpb.MembershipClient.Keyring))
 }
 
 // ChangeKeyring changes the gossip keys of all members, and returns what each of them has
 // then. key is the fingerprint of the key to use or to remove. It blocks for some seconds at
 // most.
-func (m *Membership) ChangeKeyring(ctx context.Context, change job.KeyringChange, key string) (job.Keyring, error) {
-	req := &memberpb.ChangeKeyringRequest{Change: memberpb.ChangeKeyringRequest_Change(change), Fingerprint: key}
-	resp, err := viaLeader(ctx, m, writeCall, req, (*server).ChangeKeyring, memberpb.MembershipClient.ChangeKeyring)
-	return keyringFromPB(resp), err
+func (m *Membership) ChangeKeyring(ctx context.Context, change report.KeyringChange, key string) (*report.Keyring, error) {
+	req := &memberpb.ChangeKeyringRequest{Change: change, Fingerprint: key}
+	return inOrder(viaLeader(ctx, m, writeCall, req, (*server).ChangeKeyring, memberpb.MembershipClient.ChangeKeyring))
 }
 
-func (s *server) Keyring(ctx context.Context, _ *memberpb.KeyringRequest) (*memberpb.KeyringResponse, error) {
+func inOrder(k *report.Keyring, err error) (*report.Keyring, error) {
+	slices.SortFunc(k.GetNodes(), func(a, b *report.NodeRing) int { return strings.Compare(a.Id, b.Id) })
+	return k, err
+}
+
+func (s *server) Keyring(ctx context.Context, _ *memberpb.KeyringRequest) (*report.Keyring, error) {
 	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
 		return nil, errNotLeader
 	}
 	_, nodes := s.m.askRings(ctx)
-	return &memberpb.KeyringResponse{Ring: s.m.ringState(), Nodes: nodes}, nil
+	return &report.Keyring{Ring: s.m.ringState(), Nodes: nodes}, nil
 }
 
-func (s *server) ChangeKeyring(ctx context.Context, req *memberpb.ChangeKeyringRequest) (*memberpb.KeyringResponse, error) {
+func (s *server) ChangeKeyring(ctx context.Context, req *memberpb.ChangeKeyringRequest) (*report.Keyring, error) {
 	return s.m.changeKeyringHere(ctx, req)
 }
 
 // ringState names this node's keys; nil: it has none.
-func (m *Membership) ringState() *memberpb.RingState {
+func (m *Membership) ringState() *report.RingState {
 	if m.cfg.GossipKeys == nil {
 		return nil
 	}
 	k := m.cfg.GossipKeys.Keys()
-	return &memberpb.RingState{Revision: k.Revision, Term: k.Term, Fingerprints: k.Fingerprints()}
+	return &report.RingState{Revision: k.Revision, Term: k.Term, Fingerprints: k.Fingerprints()}
 }
 
-func versionOf(r *memberpb.RingState) gossipkeys.Version {
+func versionOf(r *report.RingState) gossipkeys.Version {
 	return gossipkeys.Version{Revision: r.GetRevision(), Term: r.GetTerm(), Fingerprints: r.GetFingerprints()}
 }
 
 // askRings asks all members for their keys. The two lists have the same order.
-func (m *Membership) askRings(ctx context.Context) ([]gossip.Member, []*memberpb.NodeRing) {
+func (m *Membership) askRings(ctx context.Context) ([]gossip.Member, []*report.NodeRing) {
 	members := m.configured()
-	rings := make([]*memberpb.NodeRing, len(members))
+	rings := make([]*report.NodeRing, len(members))
 	for i, a := range m.askAll(ctx, members) {
-		rings[i] = &memberpb.NodeRing{Id: members[i].NodeID, Ring: a.GetKeyring()}
+		rings[i] = &report.NodeRing{Id: members[i].NodeID, Ring: a.GetKeyring()}
 		if a == nil {
 			rings[i].Error = "it does not reply"
 		}
@@ -109,7 +113,7 @@ func (m *Membership) maySendKeys() error {
 	return nil
 }
 
-func (m *Membership) changeKeyringHere(ctx context.Context, req *memberpb.ChangeKeyringRequest) (*memberpb.KeyringResponse, error) {
+func (m *Membership) changeKeyringHere(ctx context.Context, req *memberpb.ChangeKeyringRequest) (*report.Keyring, error) {
 	r := m.raft.Load()
 	if m.leadership.Load() == nil {
 		return nil, errNotLeader
@@ -148,17 +152,17 @@ func (m *Membership) changeKeyringHere(ctx context.Context, req *memberpb.Change
 			l.rings.record(raft.ServerID(members[i].ServerID), n.Ring)
 		}
 	}
-	return &memberpb.KeyringResponse{Ring: m.ringState(), Nodes: rings, Changed: changed}, nil
+	return &report.Keyring{Ring: m.ringState(), Nodes: rings, Changed: changed}, nil
 }
 
 // nextRing returns the ring after a change, and the fingerprint of the key that changed.
 // rings are those of the members.
-func nextRing(now gossipkeys.Keys, req *memberpb.ChangeKeyringRequest, rings []*memberpb.NodeRing) (next gossipkeys.Keys, changed string, err error) {
+func nextRing(now gossipkeys.Keys, req *memberpb.ChangeKeyringRequest, rings []*report.NodeRing) (next gossipkeys.Keys, changed string, err error) {
 	next = gossipkeys.Keys{Revision: now.Revision + 1, List: slices.Clone(now.List)}
 	if next.Revision == 0 {
 		return next, "", job.Errorf(job.CodeConflict, "the gossip keys have the last revision: remove its line from the file of each node, and restart them")
 	}
-	if req.Change == memberpb.ChangeKeyringRequest_INSTALL {
+	if req.Change == report.KeyringChange_INSTALL {
 		if len(now.List) == gossipkeys.MaxKeys {
 			return next, "", job.Errorf(job.CodeConflict, "there are %d gossip keys, the most that there may be: remove one first", gossipkeys.MaxKeys)
 		}
@@ -171,24 +175,24 @@ func nextRing(now gossipkeys.Keys, req *memberpb.ChangeKeyringRequest, rings []*
 		return next, "", job.Errorf(job.CodeNotFound, "the leader has no gossip key %.64q; tarry keyring list shows them", req.Fingerprint)
 	}
 	key := now.List[at]
-	if req.Change != memberpb.ChangeKeyringRequest_REMOVE || !hook.Mutant(hook.KeepKey) {
+	if req.Change != report.KeyringChange_REMOVE || !hook.Mutant(hook.KeepKey) {
 		next.List = slices.Delete(next.List, at, at+1)
 	}
 	switch req.Change {
-	case memberpb.ChangeKeyringRequest_USE:
+	case report.KeyringChange_USE:
 		next.List = slices.Insert(next.List, 0, key)
 		// Those that do not reply fetch the ring before they gossip with it.
-		if lack := without(rings, func(n *memberpb.NodeRing) bool {
+		if lack := without(rings, func(n *report.NodeRing) bool {
 			return n.Error != "" || slices.Contains(n.Ring.GetFingerprints(), req.Fingerprint)
 		}); lack != "" {
 			return next, "", job.Errorf(job.CodeConflict, "not all members have gossip key %s: %s", req.Fingerprint, lack)
 		}
-	case memberpb.ChangeKeyringRequest_REMOVE:
+	case report.KeyringChange_REMOVE:
 		if at == 0 {
 			return next, "", job.Errorf(job.CodeConflict, "gossip key %s encrypts now: use another one first (tarry keyring use)", req.Fingerprint)
 		}
 		primary := now.List[0].Fingerprint()
-		if lack := without(rings, func(n *memberpb.NodeRing) bool {
+		if lack := without(rings, func(n *report.NodeRing) bool {
 			return n.Error == "" && len(n.Ring.GetFingerprints()) > 0 && n.Ring.Fingerprints[0] == primary
 		}); lack != "" {
 			return next, "", job.Errorf(job.CodeConflict, "a gossip key is removed only when all members encrypt with %s, because they might still need it: %s", primary, lack)
@@ -200,7 +204,7 @@ func nextRing(now gossipkeys.Keys, req *memberpb.ChangeKeyringRequest, rings []*
 }
 
 // without lists the members that are not ok, each with what it has; empty: there are none.
-func without(rings []*memberpb.NodeRing, ok func(*memberpb.NodeRing) bool) string {
+func without(rings []*report.NodeRing, ok func(*report.NodeRing) bool) string {
 	var list []string
 	for _, n := range rings {
 		switch {
@@ -217,8 +221,8 @@ func without(rings []*memberpb.NodeRing, ok func(*memberpb.NodeRing) bool) strin
 }
 
 // spread gives a ring to all members, and returns what each has then.
-func (m *Membership) spread(ctx context.Context, ring gossipkeys.Keys, members []gossip.Member) []*memberpb.NodeRing {
-	rings := make([]*memberpb.NodeRing, len(members))
+func (m *Membership) spread(ctx context.Context, ring gossipkeys.Keys, members []gossip.Member) []*report.NodeRing {
+	rings := make([]*report.NodeRing, len(members))
 	var wg sync.WaitGroup
 	for i, n := range members {
 		wg.Go(func() { rings[i] = m.give(ctx, ring, n) })
@@ -227,9 +231,9 @@ func (m *Membership) spread(ctx context.Context, ring gossipkeys.Keys, members [
 	return rings
 }
 
-func (m *Membership) give(ctx context.Context, ring gossipkeys.Keys, to gossip.Member) *memberpb.NodeRing {
+func (m *Membership) give(ctx context.Context, ring gossipkeys.Keys, to gossip.Member) *report.NodeRing {
 	if to.ServerID == m.cfg.ServerID {
-		return &memberpb.NodeRing{Id: to.NodeID, Ring: m.ringState()}
+		return &report.NodeRing{Id: to.NodeID, Ring: m.ringState()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
 	defer cancel()
@@ -237,7 +241,7 @@ func (m *Membership) give(ctx context.Context, ring gossipkeys.Keys, to gossip.M
 	if err == nil {
 		var resp *memberpb.AdoptKeysResponse
 		if resp, err = c.AdoptKeys(ctx, keysToPB(ring)); err == nil {
-			return &memberpb.NodeRing{Id: to.NodeID, Ring: resp.Ring, Error: resp.Error}
+			return &report.NodeRing{Id: to.NodeID, Ring: resp.Ring, Error: resp.Error}
 		}
 	}
 	m.cfg.Logger.Debug("gossip keys not delivered", "to", to.NodeID, "error", err)
@@ -245,7 +249,7 @@ func (m *Membership) give(ctx context.Context, ring gossipkeys.Keys, to gossip.M
 	if _, alive := m.PeerByServerID(to.ServerID); alive {
 		why = "it is alive but did not reply in time; until it has fetched the keys, it may not understand the others' gossip"
 	}
-	return &memberpb.NodeRing{Id: to.NodeID, Error: why}
+	return &report.NodeRing{Id: to.NodeID, Error: why}
 }
 
 // adopt makes this node use newer keys.
@@ -308,13 +312,4 @@ func keysFromPB(msg *memberpb.GossipKeys) (k gossipkeys.Keys, err error) {
 		return gossipkeys.Keys{}, fmt.Errorf("%w: %w", errBadKeys, err)
 	}
 	return k, nil
-}
-
-func keyringFromPB(resp *memberpb.KeyringResponse) job.Keyring {
-	k := job.Keyring{Revision: resp.GetRing().GetRevision(), Keys: resp.GetRing().GetFingerprints(), Changed: resp.GetChanged()}
-	for _, n := range resp.GetNodes() {
-		k.Nodes = append(k.Nodes, job.NodeRing{ID: n.Id, Revision: n.Ring.GetRevision(), Keys: n.Ring.GetFingerprints(), Error: n.Error})
-	}
-	slices.SortFunc(k.Nodes, func(a, b job.NodeRing) int { return strings.Compare(a.ID, b.ID) })
-	return k
 }

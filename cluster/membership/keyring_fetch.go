@@ -18,7 +18,7 @@ import (
 
 // recordRing notices a member with newer keys, which this node then fetches. Every status
 // call shows both sides what the other has. It is cheap and does not block.
-func (m *Membership) recordRing(serverID string, ring *memberpb.RingState) {
+func (m *Membership) recordRing(serverID string, ring *report.RingState) {
 	if !m.keysTravel() || !gossipkeys.Newer(versionOf(ring), m.cfg.GossipKeys.Keys().Version()) || !m.Configured(serverID) {
 		return
 	}
@@ -108,14 +108,14 @@ func (m *Membership) fetchKeysOf(ctx context.Context, id raft.ServerID) error {
 // memberRings has the gossip keys of each member, as the leader last learned them.
 type memberRings struct {
 	mu sync.Mutex
-	of map[raft.ServerID]*memberpb.RingState
+	of map[raft.ServerID]*report.RingState
 }
 
-func (p *memberRings) record(id raft.ServerID, ring *memberpb.RingState) {
+func (p *memberRings) record(id raft.ServerID, ring *report.RingState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {
-		p.of = make(map[raft.ServerID]*memberpb.RingState)
+		p.of = make(map[raft.ServerID]*report.RingState)
 	}
 	delete(p.of, id)
 	if len(ring.GetFingerprints()) > 0 {
@@ -124,7 +124,7 @@ func (p *memberRings) record(id raft.ServerID, ring *memberpb.RingState) {
 }
 
 // problems tells which members have other keys than this leader.
-func (p *memberRings) problems(servers []raft.Server, ours *memberpb.RingState) (list []*report.Problem) {
+func (p *memberRings) problems(servers []raft.Server, ours *report.RingState) (list []*report.Problem) {
 	if len(ours.GetFingerprints()) == 0 {
 		return nil
 	}

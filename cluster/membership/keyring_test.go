@@ -15,6 +15,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/report"
 	"tarry/job"
 )
 
@@ -46,7 +47,7 @@ func (n *node) ringInFile() []string {
 }
 
 // current waits until so many members have the keys of the leader, and returns them.
-func (n *node) current(members int) (k job.Keyring) {
+func (n *node) current(members int) (k *report.Keyring) {
 	t := n.cluster.t
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d members have the leader's keys", members), func() bool {
@@ -59,14 +60,14 @@ func (n *node) current(members int) (k job.Keyring) {
 
 // change changes the gossip keys, and waits until so many members have them. It tries again
 // while there is no leader, or a member is late with its reply.
-func (n *node) change(members int, what job.KeyringChange, key string) (k job.Keyring) {
+func (n *node) change(members int, what report.KeyringChange, key string) (k *report.Keyring) {
 	t := n.cluster.t
 	t.Helper()
 	var changed string
 	var failed error
 	eventually(t, "the keys change", func() bool {
 		k, err := n.ChangeKeyring(context.Background(), what, key)
-		changed, failed = k.Changed, err
+		changed, failed = k.GetChanged(), err
 		return err == nil || code(err) != job.CodeNotApplied && !strings.Contains(err.Error(), "does not reply")
 	})
 	require.NoError(t, failed)
@@ -76,7 +77,7 @@ func (n *node) change(members int, what job.KeyringChange, key string) (k job.Ke
 }
 
 // refuses waits until a change is refused for a reason.
-func (n *node) refuses(what job.KeyringChange, key string, want job.Code, reason string) {
+func (n *node) refuses(what report.KeyringChange, key string, want job.Code, reason string) {
 	t := n.cluster.t
 	t.Helper()
 	eventually(t, "refused: "+reason, func() bool {
@@ -96,19 +97,19 @@ func TestKeysAreReplacedWhileNodesGossip(t *testing.T) {
 	}
 	w.voters("n1", "n2", "n3")
 	old := first.List[0].Fingerprint()
-	require.Equal(t, []string{old}, nodes[1].current(3).Keys)
+	require.Equal(t, []string{old}, nodes[1].current(3).GetRing().GetFingerprints())
 
-	k := nodes[1].change(3, job.KeyInstall, "")
+	k := nodes[1].change(3, report.KeyringChange_INSTALL, "")
 	next := k.Changed
 	require.NotEqual(t, old, next)
-	require.Equal(t, []string{old, next}, k.Keys)
-	nodes[2].refuses(job.KeyRemove, old, job.CodeConflict, "encrypts now")
-	nodes[2].refuses(job.KeyUse, "0123", job.CodeNotFound, "tarry keyring list")
+	require.Equal(t, []string{old, next}, k.GetRing().GetFingerprints())
+	nodes[2].refuses(report.KeyringChange_REMOVE, old, job.CodeConflict, "encrypts now")
+	nodes[2].refuses(report.KeyringChange_USE, "0123", job.CodeNotFound, "tarry keyring list")
 
-	require.Equal(t, []string{next, old}, nodes[2].change(3, job.KeyUse, next).Keys)
-	k = nodes[0].change(3, job.KeyRemove, old)
-	require.Equal(t, []string{next}, k.Keys)
-	require.EqualValues(t, 3, k.Revision)
+	require.Equal(t, []string{next, old}, nodes[2].change(3, report.KeyringChange_USE, next).GetRing().GetFingerprints())
+	k = nodes[0].change(3, report.KeyringChange_REMOVE, old)
+	require.Equal(t, []string{next}, k.GetRing().GetFingerprints())
+	require.EqualValues(t, 3, k.Ring.Revision)
 	for _, n := range nodes {
 		require.Equal(t, []string{next}, n.ringInFile())
 	}
@@ -140,14 +141,14 @@ func TestANodeThatWasAwayFetchesTheKeys(t *testing.T) {
 	}
 	away.stop()
 
-	k := w.leader().change(2, job.KeyInstall, "")
-	k = w.leader().change(2, job.KeyUse, k.Changed)
-	w.leader().refuses(job.KeyRemove, k.Keys[1], job.CodeConflict, away.id+": it does not reply")
+	k := w.leader().change(2, report.KeyringChange_INSTALL, "")
+	k = w.leader().change(2, report.KeyringChange_USE, k.Changed)
+	w.leader().refuses(report.KeyringChange_REMOVE, k.GetRing().GetFingerprints()[1], job.CodeConflict, away.id+": it does not reply")
 
 	away.start() // its only key decrypts nothing that the others send
 	w.voters("n1", "n2", "n3")
-	require.Equal(t, k.Keys, away.ringInFile())
-	w.leader().change(3, job.KeyRemove, k.Keys[1])
+	require.Equal(t, k.GetRing().GetFingerprints(), away.ringInFile())
+	w.leader().change(3, report.KeyringChange_REMOVE, k.GetRing().GetFingerprints()[1])
 }
 
 func TestKeysDoNotTravelInPlainText(t *testing.T) {
@@ -162,7 +163,7 @@ func TestKeysDoNotTravelInPlainText(t *testing.T) {
 	w.voters("n1", "n2")
 	for _, n := range []*node{n1, n2} {
 		n.current(2) // fingerprints may travel
-		n.refuses(job.KeyInstall, "", job.CodeConflict, "--cluster-tls-mode=require")
+		n.refuses(report.KeyringChange_INSTALL, "", job.CodeConflict, "--cluster-tls-mode=require")
 		_, err := (&server{m: n.Membership}).FetchKeys(context.Background(), nil)
 		require.ErrorContains(t, err, "plain text")
 		resp, err := (&server{m: n.Membership}).AdoptKeys(context.Background(), keysToPB(gossipkeys.Keys{Revision: 9, List: oneKey().List}))
@@ -178,8 +179,8 @@ func TestWithoutKeysNothingIsChanged(t *testing.T) {
 	n := w.node("n1", 1)
 	n.start()
 	w.voters("n1")
-	require.Empty(t, n.current(1).Keys)
-	n.refuses(job.KeyInstall, "", job.CodeConflict, "--gossip-keys-file")
+	require.Empty(t, n.current(1).GetRing().GetFingerprints())
+	n.refuses(report.KeyringChange_INSTALL, "", job.CodeConflict, "--gossip-keys-file")
 }
 
 func TestAnotherPrimaryIsAReasonOfHealth(t *testing.T) {
@@ -195,7 +196,7 @@ func TestAnotherPrimaryIsAReasonOfHealth(t *testing.T) {
 	w.voters("n1", "n2")
 	eventually(t, "health tells", func() bool { return n1.reports("encrypts gossip with key") })
 	// Using the key again brings all of them in line.
-	n1.change(2, job.KeyUse, k.List[0].Fingerprint())
+	n1.change(2, report.KeyringChange_USE, k.List[0].Fingerprint())
 	eventually(t, "health is silent", func() bool { return !n1.reports("encrypts gossip with key") })
 }
 
@@ -228,7 +229,7 @@ func TestOtherListsAreAReasonOfHealth(t *testing.T) {
 	n2.start()
 	w.voters("n1", "n2")
 	eventually(t, "health tells", func() bool { return n1.reports("has other gossip keys than the leader") })
-	n1.change(2, job.KeyUse, k.List[0].Fingerprint())
+	n1.change(2, report.KeyringChange_USE, k.List[0].Fingerprint())
 	eventually(t, "health is silent", func() bool { return !n1.reports("gossip keys") })
 }
 
@@ -268,9 +269,9 @@ func TestAMemberThatIsAliveButSilentIsNamed(t *testing.T) {
 	}
 	silent.grpc.Stop() // Raft and gossip have ports of their own here
 	eventually(t, "the reply names the member", func() bool {
-		k, err := w.leader().ChangeKeyring(context.Background(), job.KeyInstall, "")
-		return err == nil && slices.ContainsFunc(k.Nodes, func(n job.NodeRing) bool {
-			return n.ID == silent.id && strings.Contains(n.Error, "it is alive but did not reply in time")
+		k, err := w.leader().ChangeKeyring(context.Background(), report.KeyringChange_INSTALL, "")
+		return err == nil && slices.ContainsFunc(k.Nodes, func(n *report.NodeRing) bool {
+			return n.Id == silent.id && strings.Contains(n.Error, "it is alive but did not reply in time")
 		})
 	})
 }
@@ -337,28 +338,28 @@ func TestWhichRingComesNext(t *testing.T) {
 	}
 	now := gossipkeys.Keys{Revision: 4, List: []gossipkeys.Key{a, b}}
 	last := gossipkeys.Keys{Revision: 1<<64 - 1, List: now.List}
-	has := func(id string, keys ...gossipkeys.Key) *memberpb.NodeRing {
-		return &memberpb.NodeRing{Id: id, Ring: &memberpb.RingState{Revision: 4, Fingerprints: gossipkeys.Keys{List: keys}.Fingerprints()}}
+	has := func(id string, keys ...gossipkeys.Key) *report.NodeRing {
+		return &report.NodeRing{Id: id, Ring: &report.RingState{Revision: 4, Fingerprints: gossipkeys.Keys{List: keys}.Fingerprints()}}
 	}
-	silent := &memberpb.NodeRing{Id: "n3", Error: "it does not reply"}
-	const install, use, remove = memberpb.ChangeKeyringRequest_INSTALL, memberpb.ChangeKeyringRequest_USE, memberpb.ChangeKeyringRequest_REMOVE
+	silent := &report.NodeRing{Id: "n3", Error: "it does not reply"}
+	const install, use, remove = report.KeyringChange_INSTALL, report.KeyringChange_USE, report.KeyringChange_REMOVE
 	for name, c := range map[string]struct {
 		now    gossipkeys.Keys
-		change memberpb.ChangeKeyringRequest_Change
+		change report.KeyringChange
 		key    gossipkeys.Key
-		rings  []*memberpb.NodeRing
+		rings  []*report.NodeRing
 		want   []gossipkeys.Key
 		err    string
 	}{
-		"use the other":                 {now, use, b, []*memberpb.NodeRing{has("n1", a, b), has("n2", a, b)}, []gossipkeys.Key{b, a}, ""},
-		"use while one is away":         {now, use, b, []*memberpb.NodeRing{has("n1", a, b), silent}, []gossipkeys.Key{b, a}, ""},
-		"use what one lacks":            {now, use, b, []*memberpb.NodeRing{has("n1", a, b), has("n2", a)}, nil, "n2 has " + a.Fingerprint()},
-		"use what one without keys has": {now, use, b, []*memberpb.NodeRing{has("n1", a, b), has("n2")}, nil, "n2 has no keys"},
-		"use the primary again":         {now, use, a, []*memberpb.NodeRing{has("n1", a, b), has("n2", b, a)}, []gossipkeys.Key{a, b}, ""},
-		"remove":                        {now, remove, b, []*memberpb.NodeRing{has("n1", a, b), has("n2", a)}, []gossipkeys.Key{a}, ""},
+		"use the other":                 {now, use, b, []*report.NodeRing{has("n1", a, b), has("n2", a, b)}, []gossipkeys.Key{b, a}, ""},
+		"use while one is away":         {now, use, b, []*report.NodeRing{has("n1", a, b), silent}, []gossipkeys.Key{b, a}, ""},
+		"use what one lacks":            {now, use, b, []*report.NodeRing{has("n1", a, b), has("n2", a)}, nil, "n2 has " + a.Fingerprint()},
+		"use what one without keys has": {now, use, b, []*report.NodeRing{has("n1", a, b), has("n2")}, nil, "n2 has no keys"},
+		"use the primary again":         {now, use, a, []*report.NodeRing{has("n1", a, b), has("n2", b, a)}, []gossipkeys.Key{a, b}, ""},
+		"remove":                        {now, remove, b, []*report.NodeRing{has("n1", a, b), has("n2", a)}, []gossipkeys.Key{a}, ""},
 		"remove the primary":            {now, remove, a, nil, nil, "encrypts now"},
-		"remove what one uses":          {now, remove, b, []*memberpb.NodeRing{has("n1", a, b), has("n2", b, a)}, nil, "all members encrypt with " + a.Fingerprint()},
-		"remove while one is away":      {now, remove, b, []*memberpb.NodeRing{has("n1", a, b), silent}, nil, "n3: it does not reply"},
+		"remove what one uses":          {now, remove, b, []*report.NodeRing{has("n1", a, b), has("n2", b, a)}, nil, "all members encrypt with " + a.Fingerprint()},
+		"remove while one is away":      {now, remove, b, []*report.NodeRing{has("n1", a, b), silent}, nil, "n3: it does not reply"},
 		"an unknown key":                {now, remove, gossipkeys.Key{}, nil, nil, "tarry keyring list"},
 		"an unknown change":             {now, 77, a, nil, nil, "does not know"},
 		"one too many":                  {full, install, a, nil, nil, "there are 8 gossip keys"},

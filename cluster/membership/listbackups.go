@@ -6,45 +6,43 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
-	"tarry/job"
+	"tarry/cluster/report"
 )
 
 // ScheduledBackups asks all members for their scheduled backups. It needs no leader, because it
 // is of use when there is none, and blocks for two seconds at most.
-func (m *Membership) ScheduledBackups(ctx context.Context) job.ScheduledBackups {
+func (m *Membership) ScheduledBackups(ctx context.Context) *report.ScheduledBackups {
 	members := m.configured()
 	if !slices.ContainsFunc(members, func(n gossip.Member) bool { return n.ServerID == m.cfg.ServerID }) {
 		members = append(members, gossip.Member{Meta: gossip.Meta{NodeID: m.cfg.NodeID, ServerID: m.cfg.ServerID}})
 	}
-	replies := make([]*memberpb.BackupsResponse, len(members))
+	replies := make([]*report.NodeBackups, len(members))
 	var wg sync.WaitGroup
 	for i, n := range members {
 		wg.Go(func() { replies[i] = m.askBackups(ctx, n) })
 	}
 	wg.Wait()
-	ids := make([]string, len(members))
 	for i, n := range members {
-		ids[i] = n.NodeID
+		replies[i].Id = n.NodeID
 	}
-	return mergeBackups(ids, replies)
+	return mergeBackups(replies)
 }
 
 // askBackups asks one member. Its reply has an error if there is none.
-func (m *Membership) askBackups(ctx context.Context, n gossip.Member) *memberpb.BackupsResponse {
+func (m *Membership) askBackups(ctx context.Context, n gossip.Member) *report.NodeBackups {
 	if n.ServerID == m.cfg.ServerID {
 		return m.backupsHere()
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	c, err := m.client(ctx, n.ServerID, n.ClusterAddr)
-	var resp *memberpb.BackupsResponse
+	var resp *report.NodeBackups
 	if err == nil {
 		resp, err = c.Backups(ctx, &memberpb.BackupsRequest{})
 	}
@@ -52,30 +50,21 @@ func (m *Membership) askBackups(ctx context.Context, n gossip.Member) *memberpb.
 	case err == nil:
 		return resp
 	case status.Code(err) == codes.Unimplemented:
-		return &memberpb.BackupsResponse{Error: "its release cannot list backups"}
+		return &report.NodeBackups{Error: "its release cannot list backups"}
 	}
 	m.cfg.Logger.Debug("no list of backups", "member", n.NodeID, "error", err)
-	return &memberpb.BackupsResponse{Error: "it does not reply"}
+	return &report.NodeBackups{Error: "it does not reply"}
 }
 
-func (s *server) Backups(context.Context, *memberpb.BackupsRequest) (*memberpb.BackupsResponse, error) {
+func (s *server) Backups(context.Context, *memberpb.BackupsRequest) (*report.NodeBackups, error) {
 	return s.m.backupsHere(), nil
 }
 
-func (m *Membership) backupsHere() *memberpb.BackupsResponse {
+func (m *Membership) backupsHere() *report.NodeBackups {
 	if m.cfg.Backups == nil {
-		return &memberpb.BackupsResponse{}
+		return &report.NodeBackups{}
 	}
-	files, more, problem := m.cfg.Backups.List()
-	resp := &memberpb.BackupsResponse{Scheduled: true, More: uint64(more), Error: problem}
-	for _, f := range files {
-		b := &memberpb.BackupFile{Name: f.Name, Index: f.Index, InstantMs: f.Instant.UnixMilli(), Bytes: f.Bytes, Base: f.Base, Problem: f.Problem}
-		if !f.Taken.IsZero() {
-			b.TakenMs = f.Taken.UnixMilli()
-		}
-		resp.Files = append(resp.Files, b)
-	}
-	return resp
+	return m.cfg.Backups.List()
 }
 
 // sameBackup is what a backup has in all directories where it is: nodes that share one see the
@@ -87,35 +76,25 @@ type sameBackup struct {
 }
 
 // mergeBackups makes one list of the replies of nodes.
-func mergeBackups(ids []string, replies []*memberpb.BackupsResponse) (all job.ScheduledBackups) {
-	at := make(map[sameBackup]int)
-	for i, r := range replies {
-		all.Nodes = append(all.Nodes, job.NodeBackups{ID: ids[i], Scheduled: r.Scheduled, More: r.More, Error: r.Error})
+func mergeBackups(replies []*report.NodeBackups) *report.ScheduledBackups {
+	all := &report.ScheduledBackups{Nodes: replies}
+	at := make(map[sameBackup]*report.ScheduledBackup)
+	for _, r := range replies {
 		for _, f := range r.Files {
 			key := sameBackup{f.Name, f.TakenMs, f.Bytes, f.Problem != ""}
-			n, found := at[key]
-			if !found {
-				n = len(all.Backups)
-				at[key] = n
-				all.Backups = append(all.Backups, backupFromPB(f))
+			if at[key] == nil {
+				f.Nodes, at[key] = nil, f
+				all.Backups = append(all.Backups, f)
 			}
-			all.Backups[n].Nodes = append(all.Backups[n].Nodes, ids[i])
+			at[key].Nodes = append(at[key].Nodes, r.Id)
 		}
 	}
 	for _, b := range all.Backups {
 		slices.Sort(b.Nodes)
 	}
-	slices.SortFunc(all.Nodes, func(a, b job.NodeBackups) int { return strings.Compare(a.ID, b.ID) })
-	slices.SortFunc(all.Backups, func(a, b job.ScheduledBackup) int {
-		return cmp.Or(cmp.Compare(b.Index, a.Index), b.Instant.Compare(a.Instant), slices.Compare(a.Nodes, b.Nodes))
+	slices.SortFunc(all.Nodes, func(a, b *report.NodeBackups) int { return strings.Compare(a.Id, b.Id) })
+	slices.SortFunc(all.Backups, func(a, b *report.ScheduledBackup) int {
+		return cmp.Or(cmp.Compare(b.Index, a.Index), cmp.Compare(b.InstantMs, a.InstantMs), slices.Compare(a.Nodes, b.Nodes))
 	})
 	return all
-}
-
-func backupFromPB(f *memberpb.BackupFile) job.ScheduledBackup {
-	b := job.ScheduledBackup{Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.InstantMs), Bytes: f.Bytes, Base: f.Base, Problem: f.Problem}
-	if f.TakenMs != 0 {
-		b.Taken = time.UnixMilli(f.TakenMs)
-	}
-	return b
 }

@@ -6,7 +6,6 @@ import (
 
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/report"
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -59,7 +58,6 @@ type Condition interface {
 // BackupDir has the scheduled backups of this node. No method blocks.
 type BackupDir interface {
 	State() Backups
-	// List returns the backups, the newest first, how many more there are, and what is wrong with
-	// the directory.
-	List() (files []job.ScheduledBackup, more int, problem string)
+	// List returns what is in the directory, which the caller may change.
+	List() *report.NodeBackups
 }

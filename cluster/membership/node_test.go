@@ -368,11 +368,11 @@ func (w *testCluster) voters(ids ...string) {
 		for _, m := range members {
 			switch {
 			case !m.Voter:
-				list = append(list, m.ID+"(no voter)")
+				list = append(list, m.Id+"(no voter)")
 			case !m.Alive:
-				list = append(list, m.ID+"(dead)")
+				list = append(list, m.Id+"(dead)")
 			default:
-				list = append(list, m.ID)
+				list = append(list, m.Id)
 			}
 		}
 		got = strings.Join(list, " ")

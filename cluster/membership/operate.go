@@ -15,6 +15,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
+	"tarry/cluster/report"
 	"tarry/internal/sleep"
 	"tarry/job"
 )
@@ -22,12 +23,12 @@ import (
 // Members lists the servers of the cluster as the leader knows them, ordered by
 // id. Without a leader it returns what this node knows, and no one has
 // the leader's role. It blocks for a few seconds at most.
-func (m *Membership) Members(ctx context.Context) ([]job.Member, error) {
+func (m *Membership) Members(ctx context.Context) ([]*report.Member, error) {
 	resp, err := viaLeader(ctx, m, readCall, &memberpb.MembersRequest{}, (*server).Members, memberpb.MembershipClient.Members)
 	if errors.Is(err, leaderrpc.ErrNoLeader) && ctx.Err() == nil {
 		return m.membersHere(ctx)
 	}
-	return membersFromPB(resp), err
+	return resp.GetMembers(), err
 }
 
 // LeaderApplied returns the last entry that the present leader has applied. It asks the
@@ -45,7 +46,7 @@ func (m *Membership) LeaderApplied(ctx context.Context) (uint64, error) {
 }
 
 // membersHere lists the servers from this node's configuration.
-func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
+func (m *Membership) membersHere(ctx context.Context) ([]*report.Member, error) {
 	r := m.raft.Load()
 	if r == nil {
 		return nil, job.NotApplied("this node is starting")
@@ -56,7 +57,7 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 	for _, n := range m.members() {
 		live[n.ServerID] = n
 	}
-	var out []job.Member
+	var out []*report.Member
 	var nodes []gossip.Member
 	for _, s := range m.configuration().Servers {
 		n, alive := live[string(s.ID)]
@@ -69,8 +70,8 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 			role = "leader"
 		}
 		nodes = append(nodes, n)
-		out = append(out, job.Member{
-			ID: n.NodeID, Address: string(s.Address), HTTPAddress: m.HTTPAddr(n.ServerID), Role: role,
+		out = append(out, &report.Member{
+			Id: n.NodeID, Address: string(s.Address), HttpAddress: m.HTTPAddr(n.ServerID), Role: role,
 			Voter: s.Suffrage == raft.Voter, NonVoter: n.NonVoter, Alive: alive, Version: n.Version,
 		})
 	}
@@ -81,13 +82,13 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 			continue
 		}
 		m.overrule(&nodes[i]) // it has replied now
-		out[i].HTTPAddress, out[i].NonVoter, out[i].Version = nodes[i].HTTPAddr, nodes[i].NonVoter, nodes[i].Version
+		out[i].HttpAddress, out[i].NonVoter, out[i].Version = nodes[i].HTTPAddr, nodes[i].NonVoter, nodes[i].Version
 		out[i].Address, out[i].AppliedIndex = cmp.Or(a.ClusterAddr, out[i].Address), a.AppliedIndex
 		out[i].Lag = last - min(last, a.AppliedIndex)
-		out[i].Draining, out[i].DiskFree, out[i].DiskLow = a.Drained, a.DiskFreeBytes, a.DiskLow
-		out[i].Runs, out[i].ClusterVersion = offerOf(a).runs, a.ClusterVersion
+		out[i].Draining, out[i].DiskFreeBytes, out[i].DiskLow = a.Drained, a.DiskFreeBytes, a.DiskLow
+		out[i].MinVersion, out[i].MaxVersion, out[i].ClusterVersion = a.MinVersion, a.MaxVersion, a.ClusterVersion
 	}
-	slices.SortFunc(out, func(a, b job.Member) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b *report.Member) int { return strings.Compare(a.Id, b.Id) })
 	return out, nil
 }
 

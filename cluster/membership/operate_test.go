@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -45,7 +44,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 	require.False(t, w.leader().Configured(gone.serverID()))
 	eventually(t, "any node lists it", func() bool {
 		list, err := asker.RemovedNodes(ctx)
-		return err == nil && slices.Equal(list, []job.RemovedNode{{ID: gone.id, At: time.UnixMilli(1)}})
+		return err == nil && len(list) == 1 && list[0].Id == gone.id && list[0].AtMs == 1
 	})
 
 	w.admit(gone.id)
@@ -117,7 +116,7 @@ func TestANodeThatWasAwayFollowsALeaderThatWasRemovedBefore(t *testing.T) {
 	back.start()
 	eventually(t, "it votes again", func() bool {
 		members, err := w.leader().Members(ctx)
-		return err == nil && slices.ContainsFunc(members, func(m job.Member) bool { return m.ID == "n4" && m.Voter && m.Alive })
+		return err == nil && slices.ContainsFunc(members, func(m *report.Member) bool { return m.Id == "n4" && m.Voter && m.Alive })
 	})
 	eventually(t, "it leads", func() bool { return w.leader().Transfer(ctx, "n4") == nil && back.leads() })
 	away.knows = map[string]int64{"n4": 1}
@@ -239,7 +238,7 @@ func TestAMemberThatDoesNotReplyIsNotAlive(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, members, 3)
 	for _, m := range members {
-		if m.ID == gone.id {
+		if m.Id == gone.id {
 			require.False(t, m.Alive)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/report"
-	"tarry/job"
 )
 
 // A node that an operator has removed must not return by itself: its certificate stays valid
@@ -72,7 +71,7 @@ func (m *Membership) Refusal() string {
 
 // RemovedNodes lists the nodes that were removed and must not join again, in the order of
 // their ids. Without a leader it returns what this node knows.
-func (m *Membership) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error) {
+func (m *Membership) RemovedNodes(ctx context.Context) ([]*report.RemovedNode, error) {
 	resp, err := viaLeader(ctx, m, readCall, &memberpb.RemovedRequest{}, (*server).Removed, memberpb.MembershipClient.Removed)
 	if errors.Is(err, leaderrpc.ErrNoLeader) && ctx.Err() == nil {
 		if err := m.cfg.Decisions.Shown(ctx); err != nil {
@@ -80,28 +79,15 @@ func (m *Membership) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error
 		}
 		return m.removedHere(), nil
 	}
-	var out []job.RemovedNode
-	for _, n := range resp.GetNodes() {
-		out = append(out, job.RemovedNode{ID: n.Id, At: time.UnixMilli(n.AtMs)})
-	}
-	return out, err
+	return resp.GetNodes(), err
 }
 
-func (m *Membership) removedHere() []job.RemovedNode {
-	var out []job.RemovedNode
+func (m *Membership) removedHere() (list []*report.RemovedNode) {
 	for id, at := range m.cfg.Facts.RemovedNodes() {
-		out = append(out, job.RemovedNode{ID: id, At: time.UnixMilli(at)})
+		list = append(list, &report.RemovedNode{Id: id, AtMs: at})
 	}
-	slices.SortFunc(out, func(a, b job.RemovedNode) int { return cmp.Compare(a.ID, b.ID) })
-	return out
-}
-
-func removedToPB(nodes []job.RemovedNode) []*memberpb.RemovedNode {
-	var out []*memberpb.RemovedNode
-	for _, n := range nodes {
-		out = append(out, &memberpb.RemovedNode{Id: n.ID, AtMs: n.At.UnixMilli()})
-	}
-	return out
+	slices.SortFunc(list, func(a, b *report.RemovedNode) int { return cmp.Compare(a.Id, b.Id) })
+	return list
 }
 
 // Admit lets a node that was removed join again, with an empty data directory. It is refused

@@ -45,7 +45,7 @@ func TestForgedGossipNamesNoAddressForClients(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, members, 3)
 		for _, m := range members {
-			require.Equal(t, "localhost:7300", m.HTTPAddress)
+			require.Equal(t, "localhost:7300", m.HttpAddress)
 			require.NotEqual(t, evil, m.Address)
 			require.Equal(t, "test", m.Version)
 			require.False(t, m.NonVoter)

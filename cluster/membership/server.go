@@ -12,7 +12,6 @@ import (
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/report"
 	"tarry/cluster/transport"
-	"tarry/job"
 )
 
 // server serves the calls of other nodes.
@@ -74,37 +73,12 @@ func (s *server) Prove(ctx context.Context, req *memberpb.ProveRequest) (*member
 	return s.m.prove(req), nil
 }
 
-func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*memberpb.MembersResponse, error) {
+func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*report.Members, error) {
 	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
 		return nil, errNotLeader
 	}
 	members, err := s.m.membersHere(ctx)
-	if err != nil {
-		return nil, err
-	}
-	resp := &memberpb.MembersResponse{}
-	for _, n := range members {
-		resp.Members = append(resp.Members, &memberpb.Member{
-			Id: n.ID, Address: n.Address, HttpAddress: n.HTTPAddress, Role: n.Role, Voter: n.Voter, NonVoter: n.NonVoter,
-			Alive: n.Alive, Draining: n.Draining, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
-			DiskFreeBytes: n.DiskFree, DiskLow: n.DiskLow,
-			MinVersion: n.Runs.Min, MaxVersion: n.Runs.Max, ClusterVersion: n.ClusterVersion,
-		})
-	}
-	return resp, nil
-}
-
-func membersFromPB(resp *memberpb.MembersResponse) []job.Member {
-	var out []job.Member
-	for _, n := range resp.GetMembers() {
-		out = append(out, job.Member{
-			ID: n.Id, Address: n.Address, HTTPAddress: n.HttpAddress, Role: n.Role, Voter: n.Voter, NonVoter: n.NonVoter,
-			Alive: n.Alive, Draining: n.Draining, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
-			DiskFree: n.DiskFreeBytes, DiskLow: n.DiskLow,
-			Runs: job.Versions{Min: n.MinVersion, Max: n.MaxVersion}, ClusterVersion: n.ClusterVersion,
-		})
-	}
-	return out
+	return &report.Members{Members: members}, err
 }
 
 func (s *server) Health(context.Context, *memberpb.HealthRequest) (*report.Health, error) {
@@ -112,14 +86,6 @@ func (s *server) Health(context.Context, *memberpb.HealthRequest) (*report.Healt
 		return h, nil
 	}
 	return nil, errNotLeader
-}
-
-func (s *server) Clocks(ctx context.Context, _ *memberpb.ClocksRequest) (*memberpb.ClocksResponse, error) {
-	c, err := s.m.clocksHere(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return clocksToPB(c), nil
 }
 
 func (s *server) ResetClock(ctx context.Context, _ *memberpb.ResetClockRequest) (*memberpb.ResetClockResponse, error) {
@@ -134,11 +100,11 @@ func (s *server) Transfer(ctx context.Context, req *memberpb.TransferRequest) (*
 	return &memberpb.TransferResponse{}, s.m.transferHere(ctx, req.Id)
 }
 
-func (s *server) Removed(context.Context, *memberpb.RemovedRequest) (*memberpb.RemovedResponse, error) {
+func (s *server) Removed(context.Context, *memberpb.RemovedRequest) (*report.RemovedNodes, error) {
 	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
 		return nil, errNotLeader
 	}
-	return &memberpb.RemovedResponse{Nodes: removedToPB(s.m.removedHere())}, nil
+	return &report.RemovedNodes{Nodes: s.m.removedHere()}, nil
 }
 
 func (s *server) Admit(ctx context.Context, req *memberpb.AdmitRequest) (*memberpb.AdmitResponse, error) {

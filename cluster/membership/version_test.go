@@ -85,7 +85,7 @@ func TestTheVersionFollowsTheLastMemberThatIsUpgraded(t *testing.T) {
 	eventually(t, "members show it", func() bool {
 		members, err := nodes[1].Members(t.Context())
 		for _, m := range members {
-			if m.ClusterVersion != 2 || (m.Runs != job.Versions{Min: 1, Max: 2}) {
+			if m.ClusterVersion != 2 || m.MinVersion != 1 || m.MaxVersion != 2 {
 				return false
 			}
 		}

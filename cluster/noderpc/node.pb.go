@@ -731,7 +731,7 @@ var File_cluster_noderpc_node_proto protoreflect.FileDescriptor
 
 const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\n" +
-	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\x1a\x1bcluster/report/report.proto\x1a\x1fcluster/leaderrpc/failure.proto\x1a\x17job/jobpb/command.proto\x1a\x14job/jobpb/read.proto\x1a\x17job/jobpb/standby.proto\"N\n" +
+	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\x1a\x1bcluster/report/report.proto\x1a\x1fcluster/leaderrpc/failure.proto\x1a\x17job/jobpb/command.proto\x1a\x14job/jobpb/read.proto\"N\n" +
 	"\x0eProposeRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x10\n" +

@@ -25,6 +25,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// KeyringChange is what an operator may do with the gossip keys.
+type KeyringChange int32
+
+const (
+	KeyringChange_NONE    KeyringChange = 0
+	KeyringChange_INSTALL KeyringChange = 1 // a key that the leader makes; it decrypts
+	KeyringChange_USE     KeyringChange = 2 // a key to encrypt
+	KeyringChange_REMOVE  KeyringChange = 3
+)
+
+// Enum value maps for KeyringChange.
+var (
+	KeyringChange_name = map[int32]string{
+		0: "NONE",
+		1: "INSTALL",
+		2: "USE",
+		3: "REMOVE",
+	}
+	KeyringChange_value = map[string]int32{
+		"NONE":    0,
+		"INSTALL": 1,
+		"USE":     2,
+		"REMOVE":  3,
+	}
+)
+
+func (x KeyringChange) Enum() *KeyringChange {
+	p := new(KeyringChange)
+	*p = x
+	return p
+}
+
+func (x KeyringChange) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (KeyringChange) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_report_report_proto_enumTypes[0].Descriptor()
+}
+
+func (KeyringChange) Type() protoreflect.EnumType {
+	return &file_cluster_report_report_proto_enumTypes[0]
+}
+
+func (x KeyringChange) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use KeyringChange.Descriptor instead.
+func (KeyringChange) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{0}
+}
+
 // Health is the cluster's state as its leader sees it.
 type Health struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -338,6 +391,837 @@ func (x *Standby) GetReseed() bool {
 	return false
 }
 
+type Members struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Members) Reset() {
+	*x = Members{}
+	mi := &file_cluster_report_report_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Members) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Members) ProtoMessage() {}
+
+func (x *Members) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Members.ProtoReflect.Descriptor instead.
+func (*Members) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Members) GetMembers() []*Member {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// Member is one node of the cluster as its leader knows it.
+type Member struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                                      // --node-id
+	Address        string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`                            // for nodes, host:port by name
+	HttpAddress    string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"` // for clients; empty while unknown
+	Role           string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`                                  // "leader" or "follower"
+	Voter          bool                   `protobuf:"varint,5,opt,name=voter,proto3" json:"voter,omitempty"`
+	Alive          bool                   `protobuf:"varint,6,opt,name=alive,proto3" json:"alive,omitempty"`
+	AppliedIndex   uint64                 `protobuf:"varint,7,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
+	Lag            uint64                 `protobuf:"varint,8,opt,name=lag,proto3" json:"lag,omitempty"`                                             // entries behind the leader's last index
+	Version        string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`                                      // release of its binary; empty while unknown
+	DiskFreeBytes  uint64                 `protobuf:"varint,10,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"` // of its data directory; 0 while it does not answer
+	DiskLow        bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`                     // that is below its low-water mark
+	NonVoter       bool                   `protobuf:"varint,13,opt,name=non_voter,json=nonVoter,proto3" json:"non_voter,omitempty"`                  // it was started not to vote, and is alive
+	Draining       bool                   `protobuf:"varint,14,opt,name=draining,proto3" json:"draining,omitempty"`                                  // an operator has drained it, or it is about to stop
+	MinVersion     uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"`            // the cluster versions that it runs; 0 while it does not answer
+	MaxVersion     uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
+	ClusterVersion uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // as its state has it; 0 while it does not answer
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Member) Reset() {
+	*x = Member{}
+	mi := &file_cluster_report_report_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Member) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Member) ProtoMessage() {}
+
+func (x *Member) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Member.ProtoReflect.Descriptor instead.
+func (*Member) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Member) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Member) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Member) GetHttpAddress() string {
+	if x != nil {
+		return x.HttpAddress
+	}
+	return ""
+}
+
+func (x *Member) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Member) GetVoter() bool {
+	if x != nil {
+		return x.Voter
+	}
+	return false
+}
+
+func (x *Member) GetAlive() bool {
+	if x != nil {
+		return x.Alive
+	}
+	return false
+}
+
+func (x *Member) GetAppliedIndex() uint64 {
+	if x != nil {
+		return x.AppliedIndex
+	}
+	return 0
+}
+
+func (x *Member) GetLag() uint64 {
+	if x != nil {
+		return x.Lag
+	}
+	return 0
+}
+
+func (x *Member) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Member) GetDiskFreeBytes() uint64 {
+	if x != nil {
+		return x.DiskFreeBytes
+	}
+	return 0
+}
+
+func (x *Member) GetDiskLow() bool {
+	if x != nil {
+		return x.DiskLow
+	}
+	return false
+}
+
+func (x *Member) GetNonVoter() bool {
+	if x != nil {
+		return x.NonVoter
+	}
+	return false
+}
+
+func (x *Member) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Member) GetMinVersion() uint32 {
+	if x != nil {
+		return x.MinVersion
+	}
+	return 0
+}
+
+func (x *Member) GetMaxVersion() uint32 {
+	if x != nil {
+		return x.MaxVersion
+	}
+	return 0
+}
+
+func (x *Member) GetClusterVersion() uint32 {
+	if x != nil {
+		return x.ClusterVersion
+	}
+	return 0
+}
+
+type RemovedNodes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []*RemovedNode         `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovedNodes) Reset() {
+	*x = RemovedNodes{}
+	mi := &file_cluster_report_report_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovedNodes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovedNodes) ProtoMessage() {}
+
+func (x *RemovedNodes) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovedNodes.ProtoReflect.Descriptor instead.
+func (*RemovedNodes) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RemovedNodes) GetNodes() []*RemovedNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// RemovedNode is a node that must not join again before it is admitted.
+type RemovedNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when it was removed, since the Unix epoch
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovedNode) Reset() {
+	*x = RemovedNode{}
+	mi := &file_cluster_report_report_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovedNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovedNode) ProtoMessage() {}
+
+func (x *RemovedNode) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovedNode.ProtoReflect.Descriptor instead.
+func (*RemovedNode) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RemovedNode) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RemovedNode) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+// Clocks compares the nodes' clocks, as the leader sees them.
+type Clocks struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	MaxOffsetUs int64                  `protobuf:"varint,1,opt,name=max_offset_us,json=maxOffsetUs,proto3" json:"max_offset_us,omitempty"` // how far a clock may be off the majority's for its node to lead
+	// A majority of the voters' clocks is within max_offset of majority. Otherwise that is the lower
+	// median of the clocks that are known.
+	Agreed         bool         `protobuf:"varint,2,opt,name=agreed,proto3" json:"agreed,omitempty"`
+	MajorityUs     int64        `protobuf:"varint,3,opt,name=majority_us,json=majorityUs,proto3" json:"majority_us,omitempty"`               // their time, since the Unix epoch; 0: no majority answered
+	ClusterAheadUs int64        `protobuf:"varint,4,opt,name=cluster_ahead_us,json=clusterAheadUs,proto3" json:"cluster_ahead_us,omitempty"` // the queue's clock, less theirs
+	Nodes          []*NodeClock `protobuf:"bytes,5,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Clocks) Reset() {
+	*x = Clocks{}
+	mi := &file_cluster_report_report_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clocks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clocks) ProtoMessage() {}
+
+func (x *Clocks) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clocks.ProtoReflect.Descriptor instead.
+func (*Clocks) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Clocks) GetMaxOffsetUs() int64 {
+	if x != nil {
+		return x.MaxOffsetUs
+	}
+	return 0
+}
+
+func (x *Clocks) GetAgreed() bool {
+	if x != nil {
+		return x.Agreed
+	}
+	return false
+}
+
+func (x *Clocks) GetMajorityUs() int64 {
+	if x != nil {
+		return x.MajorityUs
+	}
+	return 0
+}
+
+func (x *Clocks) GetClusterAheadUs() int64 {
+	if x != nil {
+		return x.ClusterAheadUs
+	}
+	return 0
+}
+
+func (x *Clocks) GetNodes() []*NodeClock {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// NodeClock is one member's clock.
+type NodeClock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Voter         bool                   `protobuf:"varint,2,opt,name=voter,proto3" json:"voter,omitempty"`
+	Known         bool                   `protobuf:"varint,3,opt,name=known,proto3" json:"known,omitempty"`                       // it answered
+	OffsetUs      int64                  `protobuf:"varint,4,opt,name=offset_us,json=offsetUs,proto3" json:"offset_us,omitempty"` // its clock, less the majority's
+	WithinUs      int64                  `protobuf:"varint,5,opt,name=within_us,json=withinUs,proto3" json:"within_us,omitempty"` // how far that may be wrong
+	Off           bool                   `protobuf:"varint,6,opt,name=off,proto3" json:"off,omitempty"`                           // by more than max_offset: it does not lead
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeClock) Reset() {
+	*x = NodeClock{}
+	mi := &file_cluster_report_report_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeClock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeClock) ProtoMessage() {}
+
+func (x *NodeClock) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeClock.ProtoReflect.Descriptor instead.
+func (*NodeClock) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *NodeClock) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *NodeClock) GetVoter() bool {
+	if x != nil {
+		return x.Voter
+	}
+	return false
+}
+
+func (x *NodeClock) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *NodeClock) GetOffsetUs() int64 {
+	if x != nil {
+		return x.OffsetUs
+	}
+	return 0
+}
+
+func (x *NodeClock) GetWithinUs() int64 {
+	if x != nil {
+		return x.WithinUs
+	}
+	return 0
+}
+
+func (x *NodeClock) GetOff() bool {
+	if x != nil {
+		return x.Off
+	}
+	return false
+}
+
+// RingState names the gossip keys of a node without revealing them.
+type RingState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Fingerprints  []string               `protobuf:"bytes,2,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"` // the first key encrypts
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`                // Raft's, of the leader that made the revision; 0: none did
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RingState) Reset() {
+	*x = RingState{}
+	mi := &file_cluster_report_report_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RingState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RingState) ProtoMessage() {}
+
+func (x *RingState) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RingState.ProtoReflect.Descriptor instead.
+func (*RingState) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RingState) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *RingState) GetFingerprints() []string {
+	if x != nil {
+		return x.Fingerprints
+	}
+	return nil
+}
+
+func (x *RingState) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+// Keyring lists the keys with which nodes encrypt gossip.
+type Keyring struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ring          *RingState             `protobuf:"bytes,1,opt,name=ring,proto3" json:"ring,omitempty"`       // the leader's; missing: it has no gossip keys
+	Nodes         []*NodeRing            `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`     // of all members
+	Changed       string                 `protobuf:"bytes,3,opt,name=changed,proto3" json:"changed,omitempty"` // the fingerprint of the key that was installed, used or removed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Keyring) Reset() {
+	*x = Keyring{}
+	mi := &file_cluster_report_report_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Keyring) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Keyring) ProtoMessage() {}
+
+func (x *Keyring) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Keyring.ProtoReflect.Descriptor instead.
+func (*Keyring) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Keyring) GetRing() *RingState {
+	if x != nil {
+		return x.Ring
+	}
+	return nil
+}
+
+func (x *Keyring) GetNodes() []*NodeRing {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Keyring) GetChanged() string {
+	if x != nil {
+		return x.Changed
+	}
+	return ""
+}
+
+// NodeRing is the gossip keys of one member.
+type NodeRing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Ring          *RingState             `protobuf:"bytes,2,opt,name=ring,proto3" json:"ring,omitempty"`   // missing: it has no gossip keys, or did not reply
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why it did not reply, or did not adopt the change
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeRing) Reset() {
+	*x = NodeRing{}
+	mi := &file_cluster_report_report_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeRing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeRing) ProtoMessage() {}
+
+func (x *NodeRing) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeRing.ProtoReflect.Descriptor instead.
+func (*NodeRing) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *NodeRing) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *NodeRing) GetRing() *RingState {
+	if x != nil {
+		return x.Ring
+	}
+	return nil
+}
+
+func (x *NodeRing) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// NodeBackups is what one node replied about its scheduled backups.
+type NodeBackups struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scheduled     bool                   `protobuf:"varint,1,opt,name=scheduled,proto3" json:"scheduled,omitempty"` // it has a schedule
+	Files         []*ScheduledBackup     `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`          // in its directory: the newest ones, newest first
+	More          uint64                 `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`           // how many older ones there are
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`          // why it did not reply, or cannot use its directory
+	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`                // set by the node that asked
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeBackups) Reset() {
+	*x = NodeBackups{}
+	mi := &file_cluster_report_report_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeBackups) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeBackups) ProtoMessage() {}
+
+func (x *NodeBackups) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeBackups.ProtoReflect.Descriptor instead.
+func (*NodeBackups) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *NodeBackups) GetScheduled() bool {
+	if x != nil {
+		return x.Scheduled
+	}
+	return false
+}
+
+func (x *NodeBackups) GetFiles() []*ScheduledBackup {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *NodeBackups) GetMore() uint64 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *NodeBackups) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *NodeBackups) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// ScheduledBackup is a backup in the directory of one node or of several: they may share it.
+type ScheduledBackup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	InstantMs     int64                  `protobuf:"varint,3,opt,name=instant_ms,json=instantMs,proto3" json:"instant_ms,omitempty"` // of the schedule
+	TakenMs       int64                  `protobuf:"varint,4,opt,name=taken_ms,json=takenMs,proto3" json:"taken_ms,omitempty"`       // by the clock of the node that made it; 0: its header cannot be read
+	Bytes         int64                  `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // why it cannot be restored; empty: none is known, and it was read back when it was made
+	Base          string                 `protobuf:"bytes,7,opt,name=base,proto3" json:"base,omitempty"`       // the file that it builds on; empty: it is whole, or its header cannot be read
+	Nodes         []string               `protobuf:"bytes,8,rep,name=nodes,proto3" json:"nodes,omitempty"`     // in whose directory it is; set by the node that asked
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduledBackup) Reset() {
+	*x = ScheduledBackup{}
+	mi := &file_cluster_report_report_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduledBackup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduledBackup) ProtoMessage() {}
+
+func (x *ScheduledBackup) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_report_report_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduledBackup.ProtoReflect.Descriptor instead.
+func (*ScheduledBackup) Descriptor() ([]byte, []int) {
+	return file_cluster_report_report_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ScheduledBackup) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ScheduledBackup) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ScheduledBackup) GetInstantMs() int64 {
+	if x != nil {
+		return x.InstantMs
+	}
+	return 0
+}
+
+func (x *ScheduledBackup) GetTakenMs() int64 {
+	if x != nil {
+		return x.TakenMs
+	}
+	return 0
+}
+
+func (x *ScheduledBackup) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ScheduledBackup) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *ScheduledBackup) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *ScheduledBackup) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 var File_cluster_report_report_proto protoreflect.FileDescriptor
 
 const file_cluster_report_report_proto_rawDesc = "" +
@@ -373,7 +1257,82 @@ const file_cluster_report_report_proto_rawDesc = "" +
 	" \x01(\bR\tconnected\x12\x16\n" +
 	"\x06source\x18\v \x01(\tR\x06source\x12\x18\n" +
 	"\aproblem\x18\f \x01(\tR\aproblem\x12\x16\n" +
-	"\x06reseed\x18\r \x01(\bR\x06reseedB\x16Z\x14tarry/cluster/reportb\x06proto3"
+	"\x06reseed\x18\r \x01(\bR\x06reseed\"<\n" +
+	"\aMembers\x121\n" +
+	"\amembers\x18\x01 \x03(\v2\x17.tarry.report.v1.MemberR\amembers\"\xcd\x03\n" +
+	"\x06Member\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12!\n" +
+	"\fhttp_address\x18\x03 \x01(\tR\vhttpAddress\x12\x12\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\x12\x14\n" +
+	"\x05voter\x18\x05 \x01(\bR\x05voter\x12\x14\n" +
+	"\x05alive\x18\x06 \x01(\bR\x05alive\x12#\n" +
+	"\rapplied_index\x18\a \x01(\x04R\fappliedIndex\x12\x10\n" +
+	"\x03lag\x18\b \x01(\x04R\x03lag\x12\x18\n" +
+	"\aversion\x18\t \x01(\tR\aversion\x12&\n" +
+	"\x0fdisk_free_bytes\x18\n" +
+	" \x01(\x04R\rdiskFreeBytes\x12\x19\n" +
+	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12\x1b\n" +
+	"\tnon_voter\x18\r \x01(\bR\bnonVoter\x12\x1a\n" +
+	"\bdraining\x18\x0e \x01(\bR\bdraining\x12\x1f\n" +
+	"\vmin_version\x18\x14 \x01(\rR\n" +
+	"minVersion\x12\x1f\n" +
+	"\vmax_version\x18\x15 \x01(\rR\n" +
+	"maxVersion\x12'\n" +
+	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\"B\n" +
+	"\fRemovedNodes\x122\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x1c.tarry.report.v1.RemovedNodeR\x05nodes\"2\n" +
+	"\vRemovedNode\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"\xc1\x01\n" +
+	"\x06Clocks\x12\"\n" +
+	"\rmax_offset_us\x18\x01 \x01(\x03R\vmaxOffsetUs\x12\x16\n" +
+	"\x06agreed\x18\x02 \x01(\bR\x06agreed\x12\x1f\n" +
+	"\vmajority_us\x18\x03 \x01(\x03R\n" +
+	"majorityUs\x12(\n" +
+	"\x10cluster_ahead_us\x18\x04 \x01(\x03R\x0eclusterAheadUs\x120\n" +
+	"\x05nodes\x18\x05 \x03(\v2\x1a.tarry.report.v1.NodeClockR\x05nodes\"\x93\x01\n" +
+	"\tNodeClock\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05voter\x18\x02 \x01(\bR\x05voter\x12\x14\n" +
+	"\x05known\x18\x03 \x01(\bR\x05known\x12\x1b\n" +
+	"\toffset_us\x18\x04 \x01(\x03R\boffsetUs\x12\x1b\n" +
+	"\twithin_us\x18\x05 \x01(\x03R\bwithinUs\x12\x10\n" +
+	"\x03off\x18\x06 \x01(\bR\x03off\"_\n" +
+	"\tRingState\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\"\n" +
+	"\ffingerprints\x18\x02 \x03(\tR\ffingerprints\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"\x84\x01\n" +
+	"\aKeyring\x12.\n" +
+	"\x04ring\x18\x01 \x01(\v2\x1a.tarry.report.v1.RingStateR\x04ring\x12/\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x19.tarry.report.v1.NodeRingR\x05nodes\x12\x18\n" +
+	"\achanged\x18\x03 \x01(\tR\achanged\"`\n" +
+	"\bNodeRing\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
+	"\x04ring\x18\x02 \x01(\v2\x1a.tarry.report.v1.RingStateR\x04ring\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\x9d\x01\n" +
+	"\vNodeBackups\x12\x1c\n" +
+	"\tscheduled\x18\x01 \x01(\bR\tscheduled\x126\n" +
+	"\x05files\x18\x02 \x03(\v2 .tarry.report.v1.ScheduledBackupR\x05files\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\x04R\x04more\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\tR\x02id\"\xcf\x01\n" +
+	"\x0fScheduledBackup\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1d\n" +
+	"\n" +
+	"instant_ms\x18\x03 \x01(\x03R\tinstantMs\x12\x19\n" +
+	"\btaken_ms\x18\x04 \x01(\x03R\atakenMs\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\x12\x12\n" +
+	"\x04base\x18\a \x01(\tR\x04base\x12\x14\n" +
+	"\x05nodes\x18\b \x03(\tR\x05nodes*;\n" +
+	"\rKeyringChange\x12\b\n" +
+	"\x04NONE\x10\x00\x12\v\n" +
+	"\aINSTALL\x10\x01\x12\a\n" +
+	"\x03USE\x10\x02\x12\n" +
+	"\n" +
+	"\x06REMOVE\x10\x03B\x16Z\x14tarry/cluster/reportb\x06proto3"
 
 var (
 	file_cluster_report_report_proto_rawDescOnce sync.Once
@@ -387,21 +1346,41 @@ func file_cluster_report_report_proto_rawDescGZIP() []byte {
 	return file_cluster_report_report_proto_rawDescData
 }
 
-var file_cluster_report_report_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_cluster_report_report_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_cluster_report_report_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_cluster_report_report_proto_goTypes = []any{
-	(*Health)(nil),         // 0: tarry.report.v1.Health
-	(*Problem)(nil),        // 1: tarry.report.v1.Problem
-	(*Standby)(nil),        // 2: tarry.report.v1.Standby
-	(jobpb.StandbyMode)(0), // 3: tarry.v1.StandbyMode
+	(KeyringChange)(0),      // 0: tarry.report.v1.KeyringChange
+	(*Health)(nil),          // 1: tarry.report.v1.Health
+	(*Problem)(nil),         // 2: tarry.report.v1.Problem
+	(*Standby)(nil),         // 3: tarry.report.v1.Standby
+	(*Members)(nil),         // 4: tarry.report.v1.Members
+	(*Member)(nil),          // 5: tarry.report.v1.Member
+	(*RemovedNodes)(nil),    // 6: tarry.report.v1.RemovedNodes
+	(*RemovedNode)(nil),     // 7: tarry.report.v1.RemovedNode
+	(*Clocks)(nil),          // 8: tarry.report.v1.Clocks
+	(*NodeClock)(nil),       // 9: tarry.report.v1.NodeClock
+	(*RingState)(nil),       // 10: tarry.report.v1.RingState
+	(*Keyring)(nil),         // 11: tarry.report.v1.Keyring
+	(*NodeRing)(nil),        // 12: tarry.report.v1.NodeRing
+	(*NodeBackups)(nil),     // 13: tarry.report.v1.NodeBackups
+	(*ScheduledBackup)(nil), // 14: tarry.report.v1.ScheduledBackup
+	(jobpb.StandbyMode)(0),  // 15: tarry.v1.StandbyMode
 }
 var file_cluster_report_report_proto_depIdxs = []int32{
-	1, // 0: tarry.report.v1.Health.problems:type_name -> tarry.report.v1.Problem
-	3, // 1: tarry.report.v1.Standby.mode:type_name -> tarry.v1.StandbyMode
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2,  // 0: tarry.report.v1.Health.problems:type_name -> tarry.report.v1.Problem
+	15, // 1: tarry.report.v1.Standby.mode:type_name -> tarry.v1.StandbyMode
+	5,  // 2: tarry.report.v1.Members.members:type_name -> tarry.report.v1.Member
+	7,  // 3: tarry.report.v1.RemovedNodes.nodes:type_name -> tarry.report.v1.RemovedNode
+	9,  // 4: tarry.report.v1.Clocks.nodes:type_name -> tarry.report.v1.NodeClock
+	10, // 5: tarry.report.v1.Keyring.ring:type_name -> tarry.report.v1.RingState
+	12, // 6: tarry.report.v1.Keyring.nodes:type_name -> tarry.report.v1.NodeRing
+	10, // 7: tarry.report.v1.NodeRing.ring:type_name -> tarry.report.v1.RingState
+	14, // 8: tarry.report.v1.NodeBackups.files:type_name -> tarry.report.v1.ScheduledBackup
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_cluster_report_report_proto_init() }
@@ -414,13 +1393,14 @@ func file_cluster_report_report_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_report_report_proto_rawDesc), len(file_cluster_report_report_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   3,
+			NumEnums:      1,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_cluster_report_report_proto_goTypes,
 		DependencyIndexes: file_cluster_report_report_proto_depIdxs,
+		EnumInfos:         file_cluster_report_report_proto_enumTypes,
 		MessageInfos:      file_cluster_report_report_proto_msgTypes,
 	}.Build()
 	File_cluster_report_report_proto = out.File

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tarry/job"
+	condition "tarry/cluster/report"
 )
 
 func TestBackupsAreListed(t *testing.T) {
@@ -22,7 +22,7 @@ func TestBackupsAreListed(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, out, `"verified":false`)
 
-	s.operator.Backups = &job.ScheduledBackups{Nodes: []job.NodeBackups{{ID: "n1"}}}
+	s.operator.Backups = &condition.ScheduledBackups{Nodes: []*condition.NodeBackups{{Id: "n1"}}}
 	code, out, errs = s.run("backup", "list")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "no node has a --backup-schedule\n", out)

@@ -16,6 +16,7 @@ import (
 
 	"tarry/api"
 	"tarry/api/apitest"
+	condition "tarry/cluster/report"
 	"tarry/internal/certs"
 	"tarry/job"
 )
@@ -47,7 +48,7 @@ func TestTheDoctorExaminesACluster(t *testing.T) {
 	t.Setenv(addrEnv, server.Listener.Addr().String())
 	s := &shell{t: t, queue: queue, operator: operator}
 	operator.HTTP = map[string]string{"n1": os.Getenv(addrEnv), "n2": freeAddr(t)}
-	operator.Change = func(list []job.Member) []job.Member {
+	operator.Change = func(list []*condition.Member) []*condition.Member {
 		for i := range list {
 			list[i].Address = "127.0.0.1:1" // no name is looked up
 		}
@@ -88,7 +89,7 @@ func TestTheDoctorBlamesNoClockThatItCouldNotAskFor(t *testing.T) {
 		return api.New(api.Options{Queue: queue, Operator: o, About: apitest.About()})
 	}
 	without := node(&apitest.Operator{Err: job.Errorf(job.CodeNotApplied, "there is no leader")})
-	with := node(&apitest.Operator{Change: func([]job.Member) []job.Member { return nil }}) // no name is looked up
+	with := node(&apitest.Operator{Change: func([]*condition.Member) []*condition.Member { return nil }}) // no name is looked up
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/cluster/clock" {
 			without.ServeHTTP(w, r)

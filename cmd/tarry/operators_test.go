@@ -79,11 +79,11 @@ func TestWhatIsInTheWayOfAnUpgrade(t *testing.T) {
 
 func TestDrainFromTheCommandLine(t *testing.T) {
 	s := newOperators(t)
-	s.operator.Change = func(list []job.Member) []job.Member { list[2].Alive = true; return list }
+	s.operator.Change = func(list []*condition.Member) []*condition.Member { list[2].Alive = true; return list }
 	require.Contains(t, s.ok("cluster", "drain", "n1", "--dry-run"), "nothing was done: n1 would be drained, and leadership would move")
 	require.Empty(t, s.operator.Calls())
 	require.Contains(t, s.ok("cluster", "drain", "n1"), "n1 is drained: it does not lead and is not ready. It can be stopped")
-	s.operator.Change = func(list []job.Member) []job.Member { list[1].Draining = true; return list }
+	s.operator.Change = func(list []*condition.Member) []*condition.Member { list[1].Draining = true; return list }
 	require.Contains(t, s.ok("cluster", "members"), "follower, drained")
 	require.Contains(t, s.ok("cluster", "members", "--json"), `"draining":true`)
 	require.JSONEq(t, `{"node":"n1","draining":false}`, s.ok("cluster", "drain", "--undo", "--json"))
@@ -106,7 +106,7 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 // "It can be stopped" must be true.
 func TestADrainIsRefusedWhereTheMajorityWouldGo(t *testing.T) {
 	s := newOperators(t)
-	s.operator.Change = func(list []job.Member) []job.Member { list[2].Alive = false; return list }
+	s.operator.Change = func(list []*condition.Member) []*condition.Member { list[2].Alive = false; return list }
 	const loss = "stopping n1 would leave 1 of 3 voters that serve, which is no majority: n3 is down"
 	code, _, errs := s.run("cluster", "drain", "n1")
 	require.Equal(t, exitFailed, code)
@@ -176,9 +176,9 @@ func TestSettingsAreShownWithoutSecrets(t *testing.T) {
 func TestReplaceWaitsUntilTheNewNodeVotesAndRemovesTheOldOne(t *testing.T) {
 	s := newOperators(t)
 	looks := 0
-	s.operator.Change = func(list []job.Member) []job.Member {
+	s.operator.Change = func(list []*condition.Member) []*condition.Member {
 		looks++
-		added := job.Member{ID: "n4", Address: "host4:7301", Role: "follower", Alive: true, Lag: 5000}
+		added := &condition.Member{Id: "n4", Address: "host4:7301", Role: "follower", Alive: true, Lag: 5000}
 		switch {
 		case looks < 3:
 			return list // it has not been started
@@ -187,7 +187,7 @@ func TestReplaceWaitsUntilTheNewNodeVotesAndRemovesTheOldOne(t *testing.T) {
 		}
 		list = append(list, added)
 		if len(s.operator.Calls()) > 0 {
-			list = slices.DeleteFunc(list, func(m job.Member) bool { return m.ID == "n2" })
+			list = slices.DeleteFunc(list, func(m *condition.Member) bool { return m.Id == "n2" })
 		}
 		return list
 	}
@@ -247,8 +247,8 @@ func TestAReplacementThatCannotBe(t *testing.T) {
 
 func TestAReplacementThatWouldOnlyShrinkTheCluster(t *testing.T) {
 	s := newOperators(t)
-	s.operator.Change = func(list []job.Member) []job.Member {
-		return append(list, job.Member{ID: "n4", Address: "host4:7301", Role: "follower", Alive: true})
+	s.operator.Change = func(list []*condition.Member) []*condition.Member {
+		return append(list, &condition.Member{Id: "n4", Address: "host4:7301", Role: "follower", Alive: true})
 	}
 	for args, says := range map[string]string{
 		"cluster replace n2 n1": "without n2 there are 2 voters instead of 3, of which 0 may fail instead of 1",
@@ -298,7 +298,7 @@ func TestRawRequestsSendTheToken(t *testing.T) {
 
 func TestShrinkingToOneVoterSaysWhatThatMeans(t *testing.T) {
 	s := newOperators(t)
-	s.operator.Change = func(list []job.Member) []job.Member { return list[:2] }
+	s.operator.Change = func(list []*condition.Member) []*condition.Member { return list[:2] }
 	for line, says := range map[string]string{
 		"cluster remove n2": "n1 will be the only voter: if its disk is lost",
 		"cluster leave":     "n2 will be the only voter",

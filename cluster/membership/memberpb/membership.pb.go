@@ -25,68 +25,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type ChangeKeyringRequest_Change int32
-
-const (
-	ChangeKeyringRequest_NONE    ChangeKeyringRequest_Change = 0
-	ChangeKeyringRequest_INSTALL ChangeKeyringRequest_Change = 1 // a key that the leader makes
-	ChangeKeyringRequest_USE     ChangeKeyringRequest_Change = 2
-	ChangeKeyringRequest_REMOVE  ChangeKeyringRequest_Change = 3
-)
-
-// Enum value maps for ChangeKeyringRequest_Change.
-var (
-	ChangeKeyringRequest_Change_name = map[int32]string{
-		0: "NONE",
-		1: "INSTALL",
-		2: "USE",
-		3: "REMOVE",
-	}
-	ChangeKeyringRequest_Change_value = map[string]int32{
-		"NONE":    0,
-		"INSTALL": 1,
-		"USE":     2,
-		"REMOVE":  3,
-	}
-)
-
-func (x ChangeKeyringRequest_Change) Enum() *ChangeKeyringRequest_Change {
-	p := new(ChangeKeyringRequest_Change)
-	*p = x
-	return p
-}
-
-func (x ChangeKeyringRequest_Change) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (ChangeKeyringRequest_Change) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_membership_memberpb_membership_proto_enumTypes[0].Descriptor()
-}
-
-func (ChangeKeyringRequest_Change) Type() protoreflect.EnumType {
-	return &file_cluster_membership_memberpb_membership_proto_enumTypes[0]
-}
-
-func (x ChangeKeyringRequest_Change) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use ChangeKeyringRequest_Change.Descriptor instead.
-func (ChangeKeyringRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30, 0}
-}
-
 type StatusRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the node that asks
 	Acks     []*Ack                 `protobuf:"bytes,2,rep,name=acks,proto3" json:"acks,omitempty"`                         // that it knows, its own among them
 	// A leader tells the node that is asked when its clock is off the majority's, and
 	// by how much it is ahead.
-	ClockOff      bool       `protobuf:"varint,3,opt,name=clock_off,json=clockOff,proto3" json:"clock_off,omitempty"`
-	ClockOffsetUs int64      `protobuf:"varint,4,opt,name=clock_offset_us,json=clockOffsetUs,proto3" json:"clock_offset_us,omitempty"`
-	Keyring       *RingState `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"` // of the node that asks; missing: it has no gossip keys
-	About         string     `protobuf:"bytes,50,opt,name=about,proto3" json:"about,omitempty"`     // a server id: about_configured of the response is about it
+	ClockOff      bool              `protobuf:"varint,3,opt,name=clock_off,json=clockOff,proto3" json:"clock_off,omitempty"`
+	ClockOffsetUs int64             `protobuf:"varint,4,opt,name=clock_offset_us,json=clockOffsetUs,proto3" json:"clock_offset_us,omitempty"`
+	Keyring       *report.RingState `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"` // of the node that asks; missing: it has no gossip keys
+	About         string            `protobuf:"bytes,50,opt,name=about,proto3" json:"about,omitempty"`     // a server id: about_configured of the response is about it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -149,7 +97,7 @@ func (x *StatusRequest) GetClockOffsetUs() int64 {
 	return 0
 }
 
-func (x *StatusRequest) GetKeyring() *RingState {
+func (x *StatusRequest) GetKeyring() *report.RingState {
 	if x != nil {
 		return x.Keyring
 	}
@@ -248,12 +196,12 @@ type StatusResponse struct {
 	HoldVersion     bool                   `protobuf:"varint,23,opt,name=hold_version,json=holdVersion,proto3" json:"hold_version,omitempty"`          // its operator does not want the cluster version raised
 	ClusterAddr     string                 `protobuf:"bytes,30,opt,name=cluster_addr,json=clusterAddr,proto3" json:"cluster_addr,omitempty"`           // where the answering node says that others reach it
 	// What gossip says, too, where it can be forged. Empty http_addr: a release that says none of it.
-	HttpAddr string       `protobuf:"bytes,31,opt,name=http_addr,json=httpAddr,proto3" json:"http_addr,omitempty"`  // where clients reach it
-	Release  string       `protobuf:"bytes,32,opt,name=release,proto3" json:"release,omitempty"`                    // of its binary
-	NonVoter bool         `protobuf:"varint,33,opt,name=non_voter,json=nonVoter,proto3" json:"non_voter,omitempty"` // it was started not to vote
-	Keyring  *RingState   `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"`                    // missing: it has no gossip keys
-	Drained  bool         `protobuf:"varint,50,opt,name=drained,proto3" json:"drained,omitempty"`                   // it should not lead: an operator has drained it, or it stops
-	Backups  *BackupState `protobuf:"bytes,60,opt,name=backups,proto3" json:"backups,omitempty"`                    // missing: it has no schedule of backups
+	HttpAddr string            `protobuf:"bytes,31,opt,name=http_addr,json=httpAddr,proto3" json:"http_addr,omitempty"`  // where clients reach it
+	Release  string            `protobuf:"bytes,32,opt,name=release,proto3" json:"release,omitempty"`                    // of its binary
+	NonVoter bool              `protobuf:"varint,33,opt,name=non_voter,json=nonVoter,proto3" json:"non_voter,omitempty"` // it was started not to vote
+	Keyring  *report.RingState `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"`                    // missing: it has no gossip keys
+	Drained  bool              `protobuf:"varint,50,opt,name=drained,proto3" json:"drained,omitempty"`                   // it should not lead: an operator has drained it, or it stops
+	Backups  *BackupState      `protobuf:"bytes,60,opt,name=backups,proto3" json:"backups,omitempty"`                    // missing: it has no schedule of backups
 	// When the node that asks was removed from the cluster, by the replicated state, since the
 	// Unix epoch; 0: it was not, or was admitted again.
 	AskerRemovedMs int64 `protobuf:"varint,70,opt,name=asker_removed_ms,json=askerRemovedMs,proto3" json:"asker_removed_ms,omitempty"`
@@ -463,7 +411,7 @@ func (x *StatusResponse) GetNonVoter() bool {
 	return false
 }
 
-func (x *StatusResponse) GetKeyring() *RingState {
+func (x *StatusResponse) GetKeyring() *report.RingState {
 	if x != nil {
 		return x.Keyring
 	}
@@ -947,214 +895,6 @@ func (*MembersRequest) Descriptor() ([]byte, []int) {
 	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{10}
 }
 
-type MembersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MembersResponse) Reset() {
-	*x = MembersResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MembersResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MembersResponse) ProtoMessage() {}
-
-func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
-func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *MembersResponse) GetMembers() []*Member {
-	if x != nil {
-		return x.Members
-	}
-	return nil
-}
-
-type Member struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Address        string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	HttpAddress    string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"`
-	Role           string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
-	Voter          bool                   `protobuf:"varint,5,opt,name=voter,proto3" json:"voter,omitempty"`
-	Alive          bool                   `protobuf:"varint,6,opt,name=alive,proto3" json:"alive,omitempty"`
-	AppliedIndex   uint64                 `protobuf:"varint,7,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
-	Lag            uint64                 `protobuf:"varint,8,opt,name=lag,proto3" json:"lag,omitempty"`
-	Version        string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`
-	DiskFreeBytes  uint64                 `protobuf:"varint,10,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"` // see StatusResponse
-	DiskLow        bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
-	NonVoter       bool                   `protobuf:"varint,13,opt,name=non_voter,json=nonVoter,proto3" json:"non_voter,omitempty"`       // it was started not to vote, and is alive
-	Draining       bool                   `protobuf:"varint,14,opt,name=draining,proto3" json:"draining,omitempty"`                       // it should not lead: see StatusResponse.drained
-	MinVersion     uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"` // see StatusResponse
-	MaxVersion     uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
-	ClusterVersion uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *Member) Reset() {
-	*x = Member{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Member) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Member) ProtoMessage() {}
-
-func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Member.ProtoReflect.Descriptor instead.
-func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *Member) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *Member) GetAddress() string {
-	if x != nil {
-		return x.Address
-	}
-	return ""
-}
-
-func (x *Member) GetHttpAddress() string {
-	if x != nil {
-		return x.HttpAddress
-	}
-	return ""
-}
-
-func (x *Member) GetRole() string {
-	if x != nil {
-		return x.Role
-	}
-	return ""
-}
-
-func (x *Member) GetVoter() bool {
-	if x != nil {
-		return x.Voter
-	}
-	return false
-}
-
-func (x *Member) GetAlive() bool {
-	if x != nil {
-		return x.Alive
-	}
-	return false
-}
-
-func (x *Member) GetAppliedIndex() uint64 {
-	if x != nil {
-		return x.AppliedIndex
-	}
-	return 0
-}
-
-func (x *Member) GetLag() uint64 {
-	if x != nil {
-		return x.Lag
-	}
-	return 0
-}
-
-func (x *Member) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *Member) GetDiskFreeBytes() uint64 {
-	if x != nil {
-		return x.DiskFreeBytes
-	}
-	return 0
-}
-
-func (x *Member) GetDiskLow() bool {
-	if x != nil {
-		return x.DiskLow
-	}
-	return false
-}
-
-func (x *Member) GetNonVoter() bool {
-	if x != nil {
-		return x.NonVoter
-	}
-	return false
-}
-
-func (x *Member) GetDraining() bool {
-	if x != nil {
-		return x.Draining
-	}
-	return false
-}
-
-func (x *Member) GetMinVersion() uint32 {
-	if x != nil {
-		return x.MinVersion
-	}
-	return 0
-}
-
-func (x *Member) GetMaxVersion() uint32 {
-	if x != nil {
-		return x.MaxVersion
-	}
-	return 0
-}
-
-func (x *Member) GetClusterVersion() uint32 {
-	if x != nil {
-		return x.ClusterVersion
-	}
-	return 0
-}
-
 type HealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1163,7 +903,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +915,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +928,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
 }
 
 type ClocksRequest struct {
@@ -1199,7 +939,7 @@ type ClocksRequest struct {
 
 func (x *ClocksRequest) Reset() {
 	*x = ClocksRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +951,7 @@ func (x *ClocksRequest) String() string {
 func (*ClocksRequest) ProtoMessage() {}
 
 func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,167 +964,7 @@ func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClocksRequest.ProtoReflect.Descriptor instead.
 func (*ClocksRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
-}
-
-type ClocksResponse struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	MaxOffsetUs    int64                  `protobuf:"varint,1,opt,name=max_offset_us,json=maxOffsetUs,proto3" json:"max_offset_us,omitempty"`          // of the leader's configuration
-	Agreed         bool                   `protobuf:"varint,2,opt,name=agreed,proto3" json:"agreed,omitempty"`                                         // a majority of the voters' clocks agrees
-	MajorityUs     int64                  `protobuf:"varint,3,opt,name=majority_us,json=majorityUs,proto3" json:"majority_us,omitempty"`               // their time, since the Unix epoch
-	ClusterAheadUs int64                  `protobuf:"varint,4,opt,name=cluster_ahead_us,json=clusterAheadUs,proto3" json:"cluster_ahead_us,omitempty"` // the cluster's clock, less theirs
-	Nodes          []*NodeClock           `protobuf:"bytes,5,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *ClocksResponse) Reset() {
-	*x = ClocksResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ClocksResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ClocksResponse) ProtoMessage() {}
-
-func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ClocksResponse.ProtoReflect.Descriptor instead.
-func (*ClocksResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *ClocksResponse) GetMaxOffsetUs() int64 {
-	if x != nil {
-		return x.MaxOffsetUs
-	}
-	return 0
-}
-
-func (x *ClocksResponse) GetAgreed() bool {
-	if x != nil {
-		return x.Agreed
-	}
-	return false
-}
-
-func (x *ClocksResponse) GetMajorityUs() int64 {
-	if x != nil {
-		return x.MajorityUs
-	}
-	return 0
-}
-
-func (x *ClocksResponse) GetClusterAheadUs() int64 {
-	if x != nil {
-		return x.ClusterAheadUs
-	}
-	return 0
-}
-
-func (x *ClocksResponse) GetNodes() []*NodeClock {
-	if x != nil {
-		return x.Nodes
-	}
-	return nil
-}
-
-type NodeClock struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Voter         bool                   `protobuf:"varint,2,opt,name=voter,proto3" json:"voter,omitempty"`
-	Known         bool                   `protobuf:"varint,3,opt,name=known,proto3" json:"known,omitempty"`                       // it answered
-	OffsetUs      int64                  `protobuf:"varint,4,opt,name=offset_us,json=offsetUs,proto3" json:"offset_us,omitempty"` // its clock, less the majority's
-	WithinUs      int64                  `protobuf:"varint,5,opt,name=within_us,json=withinUs,proto3" json:"within_us,omitempty"` // how far that may be wrong
-	Off           bool                   `protobuf:"varint,6,opt,name=off,proto3" json:"off,omitempty"`                           // by more than the largest offset
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *NodeClock) Reset() {
-	*x = NodeClock{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NodeClock) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NodeClock) ProtoMessage() {}
-
-func (x *NodeClock) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NodeClock.ProtoReflect.Descriptor instead.
-func (*NodeClock) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *NodeClock) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *NodeClock) GetVoter() bool {
-	if x != nil {
-		return x.Voter
-	}
-	return false
-}
-
-func (x *NodeClock) GetKnown() bool {
-	if x != nil {
-		return x.Known
-	}
-	return false
-}
-
-func (x *NodeClock) GetOffsetUs() int64 {
-	if x != nil {
-		return x.OffsetUs
-	}
-	return 0
-}
-
-func (x *NodeClock) GetWithinUs() int64 {
-	if x != nil {
-		return x.WithinUs
-	}
-	return 0
-}
-
-func (x *NodeClock) GetOff() bool {
-	if x != nil {
-		return x.Off
-	}
-	return false
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
 }
 
 type ResetClockRequest struct {
@@ -1395,7 +975,7 @@ type ResetClockRequest struct {
 
 func (x *ResetClockRequest) Reset() {
 	*x = ResetClockRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +987,7 @@ func (x *ResetClockRequest) String() string {
 func (*ResetClockRequest) ProtoMessage() {}
 
 func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1000,7 @@ func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockRequest.ProtoReflect.Descriptor instead.
 func (*ResetClockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
 }
 
 type ResetClockResponse struct {
@@ -1431,7 +1011,7 @@ type ResetClockResponse struct {
 
 func (x *ResetClockResponse) Reset() {
 	*x = ResetClockResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1443,7 +1023,7 @@ func (x *ResetClockResponse) String() string {
 func (*ResetClockResponse) ProtoMessage() {}
 
 func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1456,7 +1036,7 @@ func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockResponse.ProtoReflect.Descriptor instead.
 func (*ResetClockResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
 }
 
 type RemoveRequest struct {
@@ -1468,7 +1048,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1060,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1073,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -1511,7 +1091,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1103,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1116,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
 }
 
 type RemovedRequest struct {
@@ -1547,7 +1127,7 @@ type RemovedRequest struct {
 
 func (x *RemovedRequest) Reset() {
 	*x = RemovedRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1139,7 @@ func (x *RemovedRequest) String() string {
 func (*RemovedRequest) ProtoMessage() {}
 
 func (x *RemovedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,104 +1152,7 @@ func (x *RemovedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRequest.ProtoReflect.Descriptor instead.
 func (*RemovedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
-}
-
-type RemovedResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Nodes         []*RemovedNode         `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemovedResponse) Reset() {
-	*x = RemovedResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemovedResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemovedResponse) ProtoMessage() {}
-
-func (x *RemovedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemovedResponse.ProtoReflect.Descriptor instead.
-func (*RemovedResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *RemovedResponse) GetNodes() []*RemovedNode {
-	if x != nil {
-		return x.Nodes
-	}
-	return nil
-}
-
-// RemovedNode is a node that must not join again before it is admitted.
-type RemovedNode struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when it was removed, since the Unix epoch
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemovedNode) Reset() {
-	*x = RemovedNode{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemovedNode) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemovedNode) ProtoMessage() {}
-
-func (x *RemovedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemovedNode.ProtoReflect.Descriptor instead.
-func (*RemovedNode) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *RemovedNode) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *RemovedNode) GetAtMs() int64 {
-	if x != nil {
-		return x.AtMs
-	}
-	return 0
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
 }
 
 type AdmitRequest struct {
@@ -1681,7 +1164,7 @@ type AdmitRequest struct {
 
 func (x *AdmitRequest) Reset() {
 	*x = AdmitRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1176,7 @@ func (x *AdmitRequest) String() string {
 func (*AdmitRequest) ProtoMessage() {}
 
 func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +1189,7 @@ func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitRequest.ProtoReflect.Descriptor instead.
 func (*AdmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AdmitRequest) GetId() string {
@@ -1724,7 +1207,7 @@ type AdmitResponse struct {
 
 func (x *AdmitResponse) Reset() {
 	*x = AdmitResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1219,7 @@ func (x *AdmitResponse) String() string {
 func (*AdmitResponse) ProtoMessage() {}
 
 func (x *AdmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1232,7 @@ func (x *AdmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitResponse.ProtoReflect.Descriptor instead.
 func (*AdmitResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
 }
 
 type TransferRequest struct {
@@ -1761,7 +1244,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1256,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1269,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -1804,7 +1287,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +1299,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,68 +1312,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
-}
-
-// RingState names the gossip keys of a node without revealing them.
-type RingState struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	Fingerprints  []string               `protobuf:"bytes,2,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"` // the first key encrypts
-	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`                // Raft's, of the leader that made the revision; 0: none did
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RingState) Reset() {
-	*x = RingState{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RingState) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RingState) ProtoMessage() {}
-
-func (x *RingState) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RingState.ProtoReflect.Descriptor instead.
-func (*RingState) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *RingState) GetRevision() uint64 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
-func (x *RingState) GetFingerprints() []string {
-	if x != nil {
-		return x.Fingerprints
-	}
-	return nil
-}
-
-func (x *RingState) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
 }
 
 type KeyringRequest struct {
@@ -1901,7 +1323,7 @@ type KeyringRequest struct {
 
 func (x *KeyringRequest) Reset() {
 	*x = KeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +1335,7 @@ func (x *KeyringRequest) String() string {
 func (*KeyringRequest) ProtoMessage() {}
 
 func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,20 +1348,20 @@ func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyringRequest.ProtoReflect.Descriptor instead.
 func (*KeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
 }
 
 type ChangeKeyringRequest struct {
-	state         protoimpl.MessageState      `protogen:"open.v1"`
-	Change        ChangeKeyringRequest_Change `protobuf:"varint,1,opt,name=change,proto3,enum=tarry.member.v1.ChangeKeyringRequest_Change" json:"change,omitempty"`
-	Fingerprint   string                      `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"` // of the key to use or to remove
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Change        report.KeyringChange   `protobuf:"varint,1,opt,name=change,proto3,enum=tarry.report.v1.KeyringChange" json:"change,omitempty"`
+	Fingerprint   string                 `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"` // of the key to use or to remove
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeKeyringRequest) Reset() {
 	*x = ChangeKeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +1373,7 @@ func (x *ChangeKeyringRequest) String() string {
 func (*ChangeKeyringRequest) ProtoMessage() {}
 
 func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,139 +1386,19 @@ func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeKeyringRequest.ProtoReflect.Descriptor instead.
 func (*ChangeKeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *ChangeKeyringRequest) GetChange() ChangeKeyringRequest_Change {
+func (x *ChangeKeyringRequest) GetChange() report.KeyringChange {
 	if x != nil {
 		return x.Change
 	}
-	return ChangeKeyringRequest_NONE
+	return report.KeyringChange(0)
 }
 
 func (x *ChangeKeyringRequest) GetFingerprint() string {
 	if x != nil {
 		return x.Fingerprint
-	}
-	return ""
-}
-
-type KeyringResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ring          *RingState             `protobuf:"bytes,1,opt,name=ring,proto3" json:"ring,omitempty"` // the leader's; missing: it has no gossip keys
-	Nodes         []*NodeRing            `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	Changed       string                 `protobuf:"bytes,3,opt,name=changed,proto3" json:"changed,omitempty"` // the fingerprint of the key that was installed, used or removed
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *KeyringResponse) Reset() {
-	*x = KeyringResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *KeyringResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*KeyringResponse) ProtoMessage() {}
-
-func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use KeyringResponse.ProtoReflect.Descriptor instead.
-func (*KeyringResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *KeyringResponse) GetRing() *RingState {
-	if x != nil {
-		return x.Ring
-	}
-	return nil
-}
-
-func (x *KeyringResponse) GetNodes() []*NodeRing {
-	if x != nil {
-		return x.Nodes
-	}
-	return nil
-}
-
-func (x *KeyringResponse) GetChanged() string {
-	if x != nil {
-		return x.Changed
-	}
-	return ""
-}
-
-type NodeRing struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Ring          *RingState             `protobuf:"bytes,2,opt,name=ring,proto3" json:"ring,omitempty"`   // missing: it has no gossip keys, or did not reply
-	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why it did not reply, or did not adopt the change
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *NodeRing) Reset() {
-	*x = NodeRing{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NodeRing) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NodeRing) ProtoMessage() {}
-
-func (x *NodeRing) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NodeRing.ProtoReflect.Descriptor instead.
-func (*NodeRing) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *NodeRing) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *NodeRing) GetRing() *RingState {
-	if x != nil {
-		return x.Ring
-	}
-	return nil
-}
-
-func (x *NodeRing) GetError() string {
-	if x != nil {
-		return x.Error
 	}
 	return ""
 }
@@ -2109,7 +1411,7 @@ type FetchKeysRequest struct {
 
 func (x *FetchKeysRequest) Reset() {
 	*x = FetchKeysRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +1423,7 @@ func (x *FetchKeysRequest) String() string {
 func (*FetchKeysRequest) ProtoMessage() {}
 
 func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +1436,7 @@ func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchKeysRequest.ProtoReflect.Descriptor instead.
 func (*FetchKeysRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{33}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
 }
 
 type GossipKeys struct {
@@ -2148,7 +1450,7 @@ type GossipKeys struct {
 
 func (x *GossipKeys) Reset() {
 	*x = GossipKeys{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +1462,7 @@ func (x *GossipKeys) String() string {
 func (*GossipKeys) ProtoMessage() {}
 
 func (x *GossipKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +1475,7 @@ func (x *GossipKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipKeys.ProtoReflect.Descriptor instead.
 func (*GossipKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{34}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GossipKeys) GetRevision() uint64 {
@@ -2199,7 +1501,7 @@ func (x *GossipKeys) GetTerm() uint64 {
 
 type AdoptKeysResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ring          *RingState             `protobuf:"bytes,1,opt,name=ring,proto3" json:"ring,omitempty"`   // after the call
+	Ring          *report.RingState      `protobuf:"bytes,1,opt,name=ring,proto3" json:"ring,omitempty"`   // after the call
 	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // empty: the keys were adopted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2207,7 +1509,7 @@ type AdoptKeysResponse struct {
 
 func (x *AdoptKeysResponse) Reset() {
 	*x = AdoptKeysResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +1521,7 @@ func (x *AdoptKeysResponse) String() string {
 func (*AdoptKeysResponse) ProtoMessage() {}
 
 func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,10 +1534,10 @@ func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptKeysResponse.ProtoReflect.Descriptor instead.
 func (*AdoptKeysResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{35}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
 }
 
-func (x *AdoptKeysResponse) GetRing() *RingState {
+func (x *AdoptKeysResponse) GetRing() *report.RingState {
 	if x != nil {
 		return x.Ring
 	}
@@ -2257,7 +1559,7 @@ type BackupsRequest struct {
 
 func (x *BackupsRequest) Reset() {
 	*x = BackupsRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +1571,7 @@ func (x *BackupsRequest) String() string {
 func (*BackupsRequest) ProtoMessage() {}
 
 func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,167 +1584,7 @@ func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupsRequest.ProtoReflect.Descriptor instead.
 func (*BackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{36}
-}
-
-type BackupsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Scheduled     bool                   `protobuf:"varint,1,opt,name=scheduled,proto3" json:"scheduled,omitempty"` // it has a schedule
-	Files         []*BackupFile          `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`          // the newest ones, newest first
-	More          uint64                 `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`           // how many older ones there are
-	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`          // why it cannot read its directory or write to it
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BackupsResponse) Reset() {
-	*x = BackupsResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BackupsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BackupsResponse) ProtoMessage() {}
-
-func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BackupsResponse.ProtoReflect.Descriptor instead.
-func (*BackupsResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *BackupsResponse) GetScheduled() bool {
-	if x != nil {
-		return x.Scheduled
-	}
-	return false
-}
-
-func (x *BackupsResponse) GetFiles() []*BackupFile {
-	if x != nil {
-		return x.Files
-	}
-	return nil
-}
-
-func (x *BackupsResponse) GetMore() uint64 {
-	if x != nil {
-		return x.More
-	}
-	return 0
-}
-
-func (x *BackupsResponse) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
-}
-
-type BackupFile struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
-	InstantMs     int64                  `protobuf:"varint,3,opt,name=instant_ms,json=instantMs,proto3" json:"instant_ms,omitempty"` // of the schedule
-	TakenMs       int64                  `protobuf:"varint,4,opt,name=taken_ms,json=takenMs,proto3" json:"taken_ms,omitempty"`       // by the clock of the node that made it; 0: its header cannot be read
-	Bytes         int64                  `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // why it cannot be restored; empty: none is known
-	Base          string                 `protobuf:"bytes,7,opt,name=base,proto3" json:"base,omitempty"`       // the file that it builds on; empty: it is whole
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BackupFile) Reset() {
-	*x = BackupFile{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BackupFile) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BackupFile) ProtoMessage() {}
-
-func (x *BackupFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BackupFile.ProtoReflect.Descriptor instead.
-func (*BackupFile) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{38}
-}
-
-func (x *BackupFile) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *BackupFile) GetIndex() uint64 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *BackupFile) GetInstantMs() int64 {
-	if x != nil {
-		return x.InstantMs
-	}
-	return 0
-}
-
-func (x *BackupFile) GetTakenMs() int64 {
-	if x != nil {
-		return x.TakenMs
-	}
-	return 0
-}
-
-func (x *BackupFile) GetBytes() int64 {
-	if x != nil {
-		return x.Bytes
-	}
-	return 0
-}
-
-func (x *BackupFile) GetProblem() string {
-	if x != nil {
-		return x.Problem
-	}
-	return ""
-}
-
-func (x *BackupFile) GetBase() string {
-	if x != nil {
-		return x.Base
-	}
-	return ""
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
 }
 
 var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescriptor
@@ -2455,7 +1597,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x04acks\x18\x02 \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x1b\n" +
 	"\tclock_off\x18\x03 \x01(\bR\bclockOff\x12&\n" +
 	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\x124\n" +
-	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\x12\x14\n" +
+	"\akeyring\x18( \x01(\v2\x1a.tarry.report.v1.RingStateR\akeyring\x12\x14\n" +
 	"\x05about\x182 \x01(\tR\x05about\"L\n" +
 	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
@@ -2492,7 +1634,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\thttp_addr\x18\x1f \x01(\tR\bhttpAddr\x12\x18\n" +
 	"\arelease\x18  \x01(\tR\arelease\x12\x1b\n" +
 	"\tnon_voter\x18! \x01(\bR\bnonVoter\x124\n" +
-	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\x12\x18\n" +
+	"\akeyring\x18( \x01(\v2\x1a.tarry.report.v1.RingStateR\akeyring\x12\x18\n" +
 	"\adrained\x182 \x01(\bR\adrained\x126\n" +
 	"\abackups\x18< \x01(\v2\x1c.tarry.member.v1.BackupStateR\abackups\x12(\n" +
 	"\x10asker_removed_ms\x18F \x01(\x03R\x0easkerRemovedMs\x12'\n" +
@@ -2529,84 +1671,25 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"invitation\x18\x01 \x01(\tR\n" +
 	"invitation\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\"\x10\n" +
-	"\x0eMembersRequest\"D\n" +
-	"\x0fMembersResponse\x121\n" +
-	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xcd\x03\n" +
-	"\x06Member\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\x12!\n" +
-	"\fhttp_address\x18\x03 \x01(\tR\vhttpAddress\x12\x12\n" +
-	"\x04role\x18\x04 \x01(\tR\x04role\x12\x14\n" +
-	"\x05voter\x18\x05 \x01(\bR\x05voter\x12\x14\n" +
-	"\x05alive\x18\x06 \x01(\bR\x05alive\x12#\n" +
-	"\rapplied_index\x18\a \x01(\x04R\fappliedIndex\x12\x10\n" +
-	"\x03lag\x18\b \x01(\x04R\x03lag\x12\x18\n" +
-	"\aversion\x18\t \x01(\tR\aversion\x12&\n" +
-	"\x0fdisk_free_bytes\x18\n" +
-	" \x01(\x04R\rdiskFreeBytes\x12\x19\n" +
-	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12\x1b\n" +
-	"\tnon_voter\x18\r \x01(\bR\bnonVoter\x12\x1a\n" +
-	"\bdraining\x18\x0e \x01(\bR\bdraining\x12\x1f\n" +
-	"\vmin_version\x18\x14 \x01(\rR\n" +
-	"minVersion\x12\x1f\n" +
-	"\vmax_version\x18\x15 \x01(\rR\n" +
-	"maxVersion\x12'\n" +
-	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\"\x0f\n" +
+	"\x0eMembersRequest\"\x0f\n" +
 	"\rHealthRequest\"\x0f\n" +
-	"\rClocksRequest\"\xc9\x01\n" +
-	"\x0eClocksResponse\x12\"\n" +
-	"\rmax_offset_us\x18\x01 \x01(\x03R\vmaxOffsetUs\x12\x16\n" +
-	"\x06agreed\x18\x02 \x01(\bR\x06agreed\x12\x1f\n" +
-	"\vmajority_us\x18\x03 \x01(\x03R\n" +
-	"majorityUs\x12(\n" +
-	"\x10cluster_ahead_us\x18\x04 \x01(\x03R\x0eclusterAheadUs\x120\n" +
-	"\x05nodes\x18\x05 \x03(\v2\x1a.tarry.member.v1.NodeClockR\x05nodes\"\x93\x01\n" +
-	"\tNodeClock\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
-	"\x05voter\x18\x02 \x01(\bR\x05voter\x12\x14\n" +
-	"\x05known\x18\x03 \x01(\bR\x05known\x12\x1b\n" +
-	"\toffset_us\x18\x04 \x01(\x03R\boffsetUs\x12\x1b\n" +
-	"\twithin_us\x18\x05 \x01(\x03R\bwithinUs\x12\x10\n" +
-	"\x03off\x18\x06 \x01(\bR\x03off\"\x13\n" +
+	"\rClocksRequest\"\x13\n" +
 	"\x11ResetClockRequest\"\x14\n" +
 	"\x12ResetClockResponse\"\x1f\n" +
 	"\rRemoveRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x10\n" +
 	"\x0eRemoveResponse\"\x10\n" +
-	"\x0eRemovedRequest\"E\n" +
-	"\x0fRemovedResponse\x122\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x1c.tarry.member.v1.RemovedNodeR\x05nodes\"2\n" +
-	"\vRemovedNode\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x13\n" +
-	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"\x1e\n" +
+	"\x0eRemovedRequest\"\x1e\n" +
 	"\fAdmitRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x0f\n" +
 	"\rAdmitResponse\"!\n" +
 	"\x0fTransferRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x12\n" +
-	"\x10TransferResponse\"_\n" +
-	"\tRingState\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\x12\"\n" +
-	"\ffingerprints\x18\x02 \x03(\tR\ffingerprints\x12\x12\n" +
-	"\x04term\x18\x03 \x01(\x04R\x04term\"\x10\n" +
-	"\x0eKeyringRequest\"\xb4\x01\n" +
-	"\x14ChangeKeyringRequest\x12D\n" +
-	"\x06change\x18\x01 \x01(\x0e2,.tarry.member.v1.ChangeKeyringRequest.ChangeR\x06change\x12 \n" +
-	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\"4\n" +
-	"\x06Change\x12\b\n" +
-	"\x04NONE\x10\x00\x12\v\n" +
-	"\aINSTALL\x10\x01\x12\a\n" +
-	"\x03USE\x10\x02\x12\n" +
-	"\n" +
-	"\x06REMOVE\x10\x03\"\x8c\x01\n" +
-	"\x0fKeyringResponse\x12.\n" +
-	"\x04ring\x18\x01 \x01(\v2\x1a.tarry.member.v1.RingStateR\x04ring\x12/\n" +
-	"\x05nodes\x18\x02 \x03(\v2\x19.tarry.member.v1.NodeRingR\x05nodes\x12\x18\n" +
-	"\achanged\x18\x03 \x01(\tR\achanged\"`\n" +
-	"\bNodeRing\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
-	"\x04ring\x18\x02 \x01(\v2\x1a.tarry.member.v1.RingStateR\x04ring\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\x12\n" +
+	"\x10TransferResponse\"\x10\n" +
+	"\x0eKeyringRequest\"p\n" +
+	"\x14ChangeKeyringRequest\x126\n" +
+	"\x06change\x18\x01 \x01(\x0e2\x1e.tarry.report.v1.KeyringChangeR\x06change\x12 \n" +
+	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\"\x12\n" +
 	"\x10FetchKeysRequest\"P\n" +
 	"\n" +
 	"GossipKeys\x12\x1a\n" +
@@ -2614,45 +1697,30 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x04keys\x18\x02 \x03(\fR\x04keys\x12\x12\n" +
 	"\x04term\x18\x03 \x01(\x04R\x04term\"Y\n" +
 	"\x11AdoptKeysResponse\x12.\n" +
-	"\x04ring\x18\x01 \x01(\v2\x1a.tarry.member.v1.RingStateR\x04ring\x12\x14\n" +
+	"\x04ring\x18\x01 \x01(\v2\x1a.tarry.report.v1.RingStateR\x04ring\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\"\x10\n" +
-	"\x0eBackupsRequest\"\x8c\x01\n" +
-	"\x0fBackupsResponse\x12\x1c\n" +
-	"\tscheduled\x18\x01 \x01(\bR\tscheduled\x121\n" +
-	"\x05files\x18\x02 \x03(\v2\x1b.tarry.member.v1.BackupFileR\x05files\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\x04R\x04more\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\"\xb4\x01\n" +
-	"\n" +
-	"BackupFile\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1d\n" +
-	"\n" +
-	"instant_ms\x18\x03 \x01(\x03R\tinstantMs\x12\x19\n" +
-	"\btaken_ms\x18\x04 \x01(\x03R\atakenMs\x12\x14\n" +
-	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
-	"\aproblem\x18\x06 \x01(\tR\aproblem\x12\x12\n" +
-	"\x04base\x18\a \x01(\tR\x04base2\xae\n" +
+	"\x0eBackupsRequest2\x87\n" +
 	"\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
 	"\aPromise\x12\x1f.tarry.member.v1.PromiseRequest\x1a .tarry.member.v1.PromiseResponse\x12I\n" +
 	"\x06Invite\x12\x1e.tarry.member.v1.InviteRequest\x1a\x1f.tarry.member.v1.InviteResponse\x12F\n" +
-	"\x05Prove\x12\x1d.tarry.member.v1.ProveRequest\x1a\x1e.tarry.member.v1.ProveResponse\x12L\n" +
-	"\aMembers\x12\x1f.tarry.member.v1.MembersRequest\x1a .tarry.member.v1.MembersResponse\x12A\n" +
-	"\x06Health\x12\x1e.tarry.member.v1.HealthRequest\x1a\x17.tarry.report.v1.Health\x12I\n" +
-	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x1f.tarry.member.v1.ClocksResponse\x12U\n" +
+	"\x05Prove\x12\x1d.tarry.member.v1.ProveRequest\x1a\x1e.tarry.member.v1.ProveResponse\x12D\n" +
+	"\aMembers\x12\x1f.tarry.member.v1.MembersRequest\x1a\x18.tarry.report.v1.Members\x12A\n" +
+	"\x06Health\x12\x1e.tarry.member.v1.HealthRequest\x1a\x17.tarry.report.v1.Health\x12A\n" +
+	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x17.tarry.report.v1.Clocks\x12U\n" +
 	"\n" +
 	"ResetClock\x12\".tarry.member.v1.ResetClockRequest\x1a#.tarry.member.v1.ResetClockResponse\x12I\n" +
-	"\x06Remove\x12\x1e.tarry.member.v1.RemoveRequest\x1a\x1f.tarry.member.v1.RemoveResponse\x12L\n" +
-	"\aRemoved\x12\x1f.tarry.member.v1.RemovedRequest\x1a .tarry.member.v1.RemovedResponse\x12F\n" +
+	"\x06Remove\x12\x1e.tarry.member.v1.RemoveRequest\x1a\x1f.tarry.member.v1.RemoveResponse\x12I\n" +
+	"\aRemoved\x12\x1f.tarry.member.v1.RemovedRequest\x1a\x1d.tarry.report.v1.RemovedNodes\x12F\n" +
 	"\x05Admit\x12\x1d.tarry.member.v1.AdmitRequest\x1a\x1e.tarry.member.v1.AdmitResponse\x12O\n" +
-	"\bTransfer\x12 .tarry.member.v1.TransferRequest\x1a!.tarry.member.v1.TransferResponse\x12L\n" +
-	"\aKeyring\x12\x1f.tarry.member.v1.KeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12X\n" +
-	"\rChangeKeyring\x12%.tarry.member.v1.ChangeKeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12K\n" +
+	"\bTransfer\x12 .tarry.member.v1.TransferRequest\x1a!.tarry.member.v1.TransferResponse\x12D\n" +
+	"\aKeyring\x12\x1f.tarry.member.v1.KeyringRequest\x1a\x18.tarry.report.v1.Keyring\x12P\n" +
+	"\rChangeKeyring\x12%.tarry.member.v1.ChangeKeyringRequest\x1a\x18.tarry.report.v1.Keyring\x12K\n" +
 	"\tFetchKeys\x12!.tarry.member.v1.FetchKeysRequest\x1a\x1b.tarry.member.v1.GossipKeys\x12L\n" +
-	"\tAdoptKeys\x12\x1b.tarry.member.v1.GossipKeys\x1a\".tarry.member.v1.AdoptKeysResponse\x12L\n" +
-	"\aBackups\x12\x1f.tarry.member.v1.BackupsRequest\x1a .tarry.member.v1.BackupsResponseB#Z!tarry/cluster/membership/memberpbb\x06proto3"
+	"\tAdoptKeys\x12\x1b.tarry.member.v1.GossipKeys\x1a\".tarry.member.v1.AdoptKeysResponse\x12H\n" +
+	"\aBackups\x12\x1f.tarry.member.v1.BackupsRequest\x1a\x1c.tarry.report.v1.NodeBackupsB#Z!tarry/cluster/membership/memberpbb\x06proto3"
 
 var (
 	file_cluster_membership_memberpb_membership_proto_rawDescOnce sync.Once
@@ -2666,105 +1734,92 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 	return file_cluster_membership_memberpb_membership_proto_rawDescData
 }
 
-var file_cluster_membership_memberpb_membership_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
-	(ChangeKeyringRequest_Change)(0), // 0: tarry.member.v1.ChangeKeyringRequest.Change
-	(*StatusRequest)(nil),            // 1: tarry.member.v1.StatusRequest
-	(*Ack)(nil),                      // 2: tarry.member.v1.Ack
-	(*StatusResponse)(nil),           // 3: tarry.member.v1.StatusResponse
-	(*BackupState)(nil),              // 4: tarry.member.v1.BackupState
-	(*PromiseRequest)(nil),           // 5: tarry.member.v1.PromiseRequest
-	(*PromiseResponse)(nil),          // 6: tarry.member.v1.PromiseResponse
-	(*InviteRequest)(nil),            // 7: tarry.member.v1.InviteRequest
-	(*InviteResponse)(nil),           // 8: tarry.member.v1.InviteResponse
-	(*ProveRequest)(nil),             // 9: tarry.member.v1.ProveRequest
-	(*ProveResponse)(nil),            // 10: tarry.member.v1.ProveResponse
-	(*MembersRequest)(nil),           // 11: tarry.member.v1.MembersRequest
-	(*MembersResponse)(nil),          // 12: tarry.member.v1.MembersResponse
-	(*Member)(nil),                   // 13: tarry.member.v1.Member
-	(*HealthRequest)(nil),            // 14: tarry.member.v1.HealthRequest
-	(*ClocksRequest)(nil),            // 15: tarry.member.v1.ClocksRequest
-	(*ClocksResponse)(nil),           // 16: tarry.member.v1.ClocksResponse
-	(*NodeClock)(nil),                // 17: tarry.member.v1.NodeClock
-	(*ResetClockRequest)(nil),        // 18: tarry.member.v1.ResetClockRequest
-	(*ResetClockResponse)(nil),       // 19: tarry.member.v1.ResetClockResponse
-	(*RemoveRequest)(nil),            // 20: tarry.member.v1.RemoveRequest
-	(*RemoveResponse)(nil),           // 21: tarry.member.v1.RemoveResponse
-	(*RemovedRequest)(nil),           // 22: tarry.member.v1.RemovedRequest
-	(*RemovedResponse)(nil),          // 23: tarry.member.v1.RemovedResponse
-	(*RemovedNode)(nil),              // 24: tarry.member.v1.RemovedNode
-	(*AdmitRequest)(nil),             // 25: tarry.member.v1.AdmitRequest
-	(*AdmitResponse)(nil),            // 26: tarry.member.v1.AdmitResponse
-	(*TransferRequest)(nil),          // 27: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil),         // 28: tarry.member.v1.TransferResponse
-	(*RingState)(nil),                // 29: tarry.member.v1.RingState
-	(*KeyringRequest)(nil),           // 30: tarry.member.v1.KeyringRequest
-	(*ChangeKeyringRequest)(nil),     // 31: tarry.member.v1.ChangeKeyringRequest
-	(*KeyringResponse)(nil),          // 32: tarry.member.v1.KeyringResponse
-	(*NodeRing)(nil),                 // 33: tarry.member.v1.NodeRing
-	(*FetchKeysRequest)(nil),         // 34: tarry.member.v1.FetchKeysRequest
-	(*GossipKeys)(nil),               // 35: tarry.member.v1.GossipKeys
-	(*AdoptKeysResponse)(nil),        // 36: tarry.member.v1.AdoptKeysResponse
-	(*BackupsRequest)(nil),           // 37: tarry.member.v1.BackupsRequest
-	(*BackupsResponse)(nil),          // 38: tarry.member.v1.BackupsResponse
-	(*BackupFile)(nil),               // 39: tarry.member.v1.BackupFile
-	(*report.Health)(nil),            // 40: tarry.report.v1.Health
+	(*StatusRequest)(nil),        // 0: tarry.member.v1.StatusRequest
+	(*Ack)(nil),                  // 1: tarry.member.v1.Ack
+	(*StatusResponse)(nil),       // 2: tarry.member.v1.StatusResponse
+	(*BackupState)(nil),          // 3: tarry.member.v1.BackupState
+	(*PromiseRequest)(nil),       // 4: tarry.member.v1.PromiseRequest
+	(*PromiseResponse)(nil),      // 5: tarry.member.v1.PromiseResponse
+	(*InviteRequest)(nil),        // 6: tarry.member.v1.InviteRequest
+	(*InviteResponse)(nil),       // 7: tarry.member.v1.InviteResponse
+	(*ProveRequest)(nil),         // 8: tarry.member.v1.ProveRequest
+	(*ProveResponse)(nil),        // 9: tarry.member.v1.ProveResponse
+	(*MembersRequest)(nil),       // 10: tarry.member.v1.MembersRequest
+	(*HealthRequest)(nil),        // 11: tarry.member.v1.HealthRequest
+	(*ClocksRequest)(nil),        // 12: tarry.member.v1.ClocksRequest
+	(*ResetClockRequest)(nil),    // 13: tarry.member.v1.ResetClockRequest
+	(*ResetClockResponse)(nil),   // 14: tarry.member.v1.ResetClockResponse
+	(*RemoveRequest)(nil),        // 15: tarry.member.v1.RemoveRequest
+	(*RemoveResponse)(nil),       // 16: tarry.member.v1.RemoveResponse
+	(*RemovedRequest)(nil),       // 17: tarry.member.v1.RemovedRequest
+	(*AdmitRequest)(nil),         // 18: tarry.member.v1.AdmitRequest
+	(*AdmitResponse)(nil),        // 19: tarry.member.v1.AdmitResponse
+	(*TransferRequest)(nil),      // 20: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil),     // 21: tarry.member.v1.TransferResponse
+	(*KeyringRequest)(nil),       // 22: tarry.member.v1.KeyringRequest
+	(*ChangeKeyringRequest)(nil), // 23: tarry.member.v1.ChangeKeyringRequest
+	(*FetchKeysRequest)(nil),     // 24: tarry.member.v1.FetchKeysRequest
+	(*GossipKeys)(nil),           // 25: tarry.member.v1.GossipKeys
+	(*AdoptKeysResponse)(nil),    // 26: tarry.member.v1.AdoptKeysResponse
+	(*BackupsRequest)(nil),       // 27: tarry.member.v1.BackupsRequest
+	(*report.RingState)(nil),     // 28: tarry.report.v1.RingState
+	(report.KeyringChange)(0),    // 29: tarry.report.v1.KeyringChange
+	(*report.Members)(nil),       // 30: tarry.report.v1.Members
+	(*report.Health)(nil),        // 31: tarry.report.v1.Health
+	(*report.Clocks)(nil),        // 32: tarry.report.v1.Clocks
+	(*report.RemovedNodes)(nil),  // 33: tarry.report.v1.RemovedNodes
+	(*report.Keyring)(nil),       // 34: tarry.report.v1.Keyring
+	(*report.NodeBackups)(nil),   // 35: tarry.report.v1.NodeBackups
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
-	2,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
-	29, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
-	2,  // 2: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
-	29, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
-	4,  // 4: tarry.member.v1.StatusResponse.backups:type_name -> tarry.member.v1.BackupState
-	13, // 5: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
-	17, // 6: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
-	24, // 7: tarry.member.v1.RemovedResponse.nodes:type_name -> tarry.member.v1.RemovedNode
-	0,  // 8: tarry.member.v1.ChangeKeyringRequest.change:type_name -> tarry.member.v1.ChangeKeyringRequest.Change
-	29, // 9: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
-	33, // 10: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
-	29, // 11: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
-	29, // 12: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
-	39, // 13: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
-	1,  // 14: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
-	5,  // 15: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
-	7,  // 16: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
-	9,  // 17: tarry.member.v1.Membership.Prove:input_type -> tarry.member.v1.ProveRequest
-	11, // 18: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
-	14, // 19: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	15, // 20: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
-	18, // 21: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
-	20, // 22: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	22, // 23: tarry.member.v1.Membership.Removed:input_type -> tarry.member.v1.RemovedRequest
-	25, // 24: tarry.member.v1.Membership.Admit:input_type -> tarry.member.v1.AdmitRequest
-	27, // 25: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	30, // 26: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
-	31, // 27: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
-	34, // 28: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
-	35, // 29: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
-	37, // 30: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
-	3,  // 31: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	6,  // 32: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	8,  // 33: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	10, // 34: tarry.member.v1.Membership.Prove:output_type -> tarry.member.v1.ProveResponse
-	12, // 35: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	40, // 36: tarry.member.v1.Membership.Health:output_type -> tarry.report.v1.Health
-	16, // 37: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
-	19, // 38: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
-	21, // 39: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	23, // 40: tarry.member.v1.Membership.Removed:output_type -> tarry.member.v1.RemovedResponse
-	26, // 41: tarry.member.v1.Membership.Admit:output_type -> tarry.member.v1.AdmitResponse
-	28, // 42: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	32, // 43: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
-	32, // 44: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
-	35, // 45: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
-	36, // 46: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
-	38, // 47: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
-	31, // [31:48] is the sub-list for method output_type
-	14, // [14:31] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	1,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
+	28, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.report.v1.RingState
+	1,  // 2: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
+	28, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.report.v1.RingState
+	3,  // 4: tarry.member.v1.StatusResponse.backups:type_name -> tarry.member.v1.BackupState
+	29, // 5: tarry.member.v1.ChangeKeyringRequest.change:type_name -> tarry.report.v1.KeyringChange
+	28, // 6: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.report.v1.RingState
+	0,  // 7: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
+	4,  // 8: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
+	6,  // 9: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
+	8,  // 10: tarry.member.v1.Membership.Prove:input_type -> tarry.member.v1.ProveRequest
+	10, // 11: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
+	11, // 12: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
+	12, // 13: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
+	13, // 14: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
+	15, // 15: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	17, // 16: tarry.member.v1.Membership.Removed:input_type -> tarry.member.v1.RemovedRequest
+	18, // 17: tarry.member.v1.Membership.Admit:input_type -> tarry.member.v1.AdmitRequest
+	20, // 18: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	22, // 19: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
+	23, // 20: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
+	24, // 21: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
+	25, // 22: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
+	27, // 23: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
+	2,  // 24: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	5,  // 25: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	7,  // 26: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	9,  // 27: tarry.member.v1.Membership.Prove:output_type -> tarry.member.v1.ProveResponse
+	30, // 28: tarry.member.v1.Membership.Members:output_type -> tarry.report.v1.Members
+	31, // 29: tarry.member.v1.Membership.Health:output_type -> tarry.report.v1.Health
+	32, // 30: tarry.member.v1.Membership.Clocks:output_type -> tarry.report.v1.Clocks
+	14, // 31: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
+	16, // 32: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	33, // 33: tarry.member.v1.Membership.Removed:output_type -> tarry.report.v1.RemovedNodes
+	19, // 34: tarry.member.v1.Membership.Admit:output_type -> tarry.member.v1.AdmitResponse
+	21, // 35: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	34, // 36: tarry.member.v1.Membership.Keyring:output_type -> tarry.report.v1.Keyring
+	34, // 37: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.report.v1.Keyring
+	25, // 38: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
+	26, // 39: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
+	35, // 40: tarry.member.v1.Membership.Backups:output_type -> tarry.report.v1.NodeBackups
+	24, // [24:41] is the sub-list for method output_type
+	7,  // [7:24] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_cluster_membership_memberpb_membership_proto_init() }
@@ -2777,14 +1832,13 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   39,
+			NumEnums:      0,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_cluster_membership_memberpb_membership_proto_goTypes,
 		DependencyIndexes: file_cluster_membership_memberpb_membership_proto_depIdxs,
-		EnumInfos:         file_cluster_membership_memberpb_membership_proto_enumTypes,
 		MessageInfos:      file_cluster_membership_memberpb_membership_proto_msgTypes,
 	}.Build()
 	File_cluster_membership_memberpb_membership_proto = out.File

@@ -57,27 +57,27 @@ type MembershipClient interface {
 	// leader's. Never forwarded.
 	Prove(ctx context.Context, in *ProveRequest, opts ...grpc.CallOption) (*ProveResponse, error)
 	// The operators' calls. Only the leader answers; any other node says so.
-	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error)
+	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*report.Members, error)
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*report.Health, error)
 	// Clocks asks all members for the time.
-	Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*ClocksResponse, error)
+	Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*report.Clocks, error)
 	// ResetClock sets a clock of the queue back that has run away.
 	ResetClock(ctx context.Context, in *ResetClockRequest, opts ...grpc.CallOption) (*ResetClockResponse, error)
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
 	// Removed lists the nodes that were removed, and Admit lets one of them join again.
-	Removed(ctx context.Context, in *RemovedRequest, opts ...grpc.CallOption) (*RemovedResponse, error)
+	Removed(ctx context.Context, in *RemovedRequest, opts ...grpc.CallOption) (*report.RemovedNodes, error)
 	Admit(ctx context.Context, in *AdmitRequest, opts ...grpc.CallOption) (*AdmitResponse, error)
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
 	// Keyring lists the gossip keys of all members, and ChangeKeyring changes them.
-	Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error)
-	ChangeKeyring(ctx context.Context, in *ChangeKeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error)
+	Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*report.Keyring, error)
+	ChangeKeyring(ctx context.Context, in *ChangeKeyringRequest, opts ...grpc.CallOption) (*report.Keyring, error)
 	// FetchKeys returns the gossip keys of the answering node, and AdoptKeys gives it the
 	// leader's newer ones. Never forwarded; for members, over TLS.
 	FetchKeys(ctx context.Context, in *FetchKeysRequest, opts ...grpc.CallOption) (*GossipKeys, error)
 	AdoptKeys(ctx context.Context, in *GossipKeys, opts ...grpc.CallOption) (*AdoptKeysResponse, error)
 	// Backups lists the scheduled backups in the directory of the answering node. Never
 	// forwarded.
-	Backups(ctx context.Context, in *BackupsRequest, opts ...grpc.CallOption) (*BackupsResponse, error)
+	Backups(ctx context.Context, in *BackupsRequest, opts ...grpc.CallOption) (*report.NodeBackups, error)
 }
 
 type membershipClient struct {
@@ -128,9 +128,9 @@ func (c *membershipClient) Prove(ctx context.Context, in *ProveRequest, opts ...
 	return out, nil
 }
 
-func (c *membershipClient) Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error) {
+func (c *membershipClient) Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*report.Members, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(MembersResponse)
+	out := new(report.Members)
 	err := c.cc.Invoke(ctx, Membership_Members_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -148,9 +148,9 @@ func (c *membershipClient) Health(ctx context.Context, in *HealthRequest, opts .
 	return out, nil
 }
 
-func (c *membershipClient) Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*ClocksResponse, error) {
+func (c *membershipClient) Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*report.Clocks, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ClocksResponse)
+	out := new(report.Clocks)
 	err := c.cc.Invoke(ctx, Membership_Clocks_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -178,9 +178,9 @@ func (c *membershipClient) Remove(ctx context.Context, in *RemoveRequest, opts .
 	return out, nil
 }
 
-func (c *membershipClient) Removed(ctx context.Context, in *RemovedRequest, opts ...grpc.CallOption) (*RemovedResponse, error) {
+func (c *membershipClient) Removed(ctx context.Context, in *RemovedRequest, opts ...grpc.CallOption) (*report.RemovedNodes, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RemovedResponse)
+	out := new(report.RemovedNodes)
 	err := c.cc.Invoke(ctx, Membership_Removed_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -208,9 +208,9 @@ func (c *membershipClient) Transfer(ctx context.Context, in *TransferRequest, op
 	return out, nil
 }
 
-func (c *membershipClient) Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error) {
+func (c *membershipClient) Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*report.Keyring, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(KeyringResponse)
+	out := new(report.Keyring)
 	err := c.cc.Invoke(ctx, Membership_Keyring_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -218,9 +218,9 @@ func (c *membershipClient) Keyring(ctx context.Context, in *KeyringRequest, opts
 	return out, nil
 }
 
-func (c *membershipClient) ChangeKeyring(ctx context.Context, in *ChangeKeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error) {
+func (c *membershipClient) ChangeKeyring(ctx context.Context, in *ChangeKeyringRequest, opts ...grpc.CallOption) (*report.Keyring, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(KeyringResponse)
+	out := new(report.Keyring)
 	err := c.cc.Invoke(ctx, Membership_ChangeKeyring_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -248,9 +248,9 @@ func (c *membershipClient) AdoptKeys(ctx context.Context, in *GossipKeys, opts .
 	return out, nil
 }
 
-func (c *membershipClient) Backups(ctx context.Context, in *BackupsRequest, opts ...grpc.CallOption) (*BackupsResponse, error) {
+func (c *membershipClient) Backups(ctx context.Context, in *BackupsRequest, opts ...grpc.CallOption) (*report.NodeBackups, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(BackupsResponse)
+	out := new(report.NodeBackups)
 	err := c.cc.Invoke(ctx, Membership_Backups_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -273,27 +273,27 @@ type MembershipServer interface {
 	// leader's. Never forwarded.
 	Prove(context.Context, *ProveRequest) (*ProveResponse, error)
 	// The operators' calls. Only the leader answers; any other node says so.
-	Members(context.Context, *MembersRequest) (*MembersResponse, error)
+	Members(context.Context, *MembersRequest) (*report.Members, error)
 	Health(context.Context, *HealthRequest) (*report.Health, error)
 	// Clocks asks all members for the time.
-	Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error)
+	Clocks(context.Context, *ClocksRequest) (*report.Clocks, error)
 	// ResetClock sets a clock of the queue back that has run away.
 	ResetClock(context.Context, *ResetClockRequest) (*ResetClockResponse, error)
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
 	// Removed lists the nodes that were removed, and Admit lets one of them join again.
-	Removed(context.Context, *RemovedRequest) (*RemovedResponse, error)
+	Removed(context.Context, *RemovedRequest) (*report.RemovedNodes, error)
 	Admit(context.Context, *AdmitRequest) (*AdmitResponse, error)
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
 	// Keyring lists the gossip keys of all members, and ChangeKeyring changes them.
-	Keyring(context.Context, *KeyringRequest) (*KeyringResponse, error)
-	ChangeKeyring(context.Context, *ChangeKeyringRequest) (*KeyringResponse, error)
+	Keyring(context.Context, *KeyringRequest) (*report.Keyring, error)
+	ChangeKeyring(context.Context, *ChangeKeyringRequest) (*report.Keyring, error)
 	// FetchKeys returns the gossip keys of the answering node, and AdoptKeys gives it the
 	// leader's newer ones. Never forwarded; for members, over TLS.
 	FetchKeys(context.Context, *FetchKeysRequest) (*GossipKeys, error)
 	AdoptKeys(context.Context, *GossipKeys) (*AdoptKeysResponse, error)
 	// Backups lists the scheduled backups in the directory of the answering node. Never
 	// forwarded.
-	Backups(context.Context, *BackupsRequest) (*BackupsResponse, error)
+	Backups(context.Context, *BackupsRequest) (*report.NodeBackups, error)
 	mustEmbedUnimplementedMembershipServer()
 }
 
@@ -316,13 +316,13 @@ func (UnimplementedMembershipServer) Invite(context.Context, *InviteRequest) (*I
 func (UnimplementedMembershipServer) Prove(context.Context, *ProveRequest) (*ProveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Prove not implemented")
 }
-func (UnimplementedMembershipServer) Members(context.Context, *MembersRequest) (*MembersResponse, error) {
+func (UnimplementedMembershipServer) Members(context.Context, *MembersRequest) (*report.Members, error) {
 	return nil, status.Error(codes.Unimplemented, "method Members not implemented")
 }
 func (UnimplementedMembershipServer) Health(context.Context, *HealthRequest) (*report.Health, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
 }
-func (UnimplementedMembershipServer) Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error) {
+func (UnimplementedMembershipServer) Clocks(context.Context, *ClocksRequest) (*report.Clocks, error) {
 	return nil, status.Error(codes.Unimplemented, "method Clocks not implemented")
 }
 func (UnimplementedMembershipServer) ResetClock(context.Context, *ResetClockRequest) (*ResetClockResponse, error) {
@@ -331,7 +331,7 @@ func (UnimplementedMembershipServer) ResetClock(context.Context, *ResetClockRequ
 func (UnimplementedMembershipServer) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
 }
-func (UnimplementedMembershipServer) Removed(context.Context, *RemovedRequest) (*RemovedResponse, error) {
+func (UnimplementedMembershipServer) Removed(context.Context, *RemovedRequest) (*report.RemovedNodes, error) {
 	return nil, status.Error(codes.Unimplemented, "method Removed not implemented")
 }
 func (UnimplementedMembershipServer) Admit(context.Context, *AdmitRequest) (*AdmitResponse, error) {
@@ -340,10 +340,10 @@ func (UnimplementedMembershipServer) Admit(context.Context, *AdmitRequest) (*Adm
 func (UnimplementedMembershipServer) Transfer(context.Context, *TransferRequest) (*TransferResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Transfer not implemented")
 }
-func (UnimplementedMembershipServer) Keyring(context.Context, *KeyringRequest) (*KeyringResponse, error) {
+func (UnimplementedMembershipServer) Keyring(context.Context, *KeyringRequest) (*report.Keyring, error) {
 	return nil, status.Error(codes.Unimplemented, "method Keyring not implemented")
 }
-func (UnimplementedMembershipServer) ChangeKeyring(context.Context, *ChangeKeyringRequest) (*KeyringResponse, error) {
+func (UnimplementedMembershipServer) ChangeKeyring(context.Context, *ChangeKeyringRequest) (*report.Keyring, error) {
 	return nil, status.Error(codes.Unimplemented, "method ChangeKeyring not implemented")
 }
 func (UnimplementedMembershipServer) FetchKeys(context.Context, *FetchKeysRequest) (*GossipKeys, error) {
@@ -352,7 +352,7 @@ func (UnimplementedMembershipServer) FetchKeys(context.Context, *FetchKeysReques
 func (UnimplementedMembershipServer) AdoptKeys(context.Context, *GossipKeys) (*AdoptKeysResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdoptKeys not implemented")
 }
-func (UnimplementedMembershipServer) Backups(context.Context, *BackupsRequest) (*BackupsResponse, error) {
+func (UnimplementedMembershipServer) Backups(context.Context, *BackupsRequest) (*report.NodeBackups, error) {
 	return nil, status.Error(codes.Unimplemented, "method Backups not implemented")
 }
 func (UnimplementedMembershipServer) mustEmbedUnimplementedMembershipServer() {}
