@@ -273,7 +273,7 @@ func TestSettingsOfTokensAreComparedAndSet(t *testing.T) {
 }
 
 func TestTokensAreBounded(t *testing.T) {
-	r := newRig(t, Options{maxTokens: 2})
+	r := newRig(t, Options{limits: job.Limits{MaxTokens: 2}})
 	res := r.do(opPutToken("a", ""), opPutToken("b", ""), opPutToken("c", ""), opPutToken("b", "a=add"))
 	require.Equal(t, []jobpb.Code{jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_TOO_MANY_TOKENS, jobpb.Code_OK}, codesOf(res))
 }

@@ -114,7 +114,7 @@ func (x *tx) setSchedulesBack() error {
 	if names == nil {
 		names = make(map[string]*schedule)
 	}
-	err := record.Scan(x.db, []byte{record.SpaceSchedule, record.ScheduleState}, []byte{record.SpaceSchedule, record.ScheduleState + 1}, func(key, _ []byte) error {
+	err := record.EachScheduleState(x.db, func(key, _ []byte) error {
 		names[string(key[2:])] = nil
 		return nil
 	})

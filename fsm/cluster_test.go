@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tarry/fsm/internal/record"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -83,7 +84,7 @@ func TestAnInvitationExpiresByTheClusterClock(t *testing.T) {
 }
 
 func TestTheInvitationsAreBounded(t *testing.T) {
-	r := newRig(t, Options{maxInvited: 3})
+	r := newRig(t, Options{limits: job.Limits{MaxInvitations: 3}})
 	for i := range 3 {
 		require.Equal(t, jobpb.Code_OK, r.one(opInvite(fmt.Sprint("i", i), "", 5000)).Code)
 	}
@@ -174,7 +175,7 @@ func TestANodeIsRemovedUntilItIsAdmitted(t *testing.T) {
 
 // Dropping the oldest would let a node in; so there are no more removals.
 func TestTheRemovedNodesAreBounded(t *testing.T) {
-	r := newRig(t, Options{maxRemoved: 3})
+	r := newRig(t, Options{limits: job.Limits{MaxRemovedNodes: 3}})
 	for i := range 3 {
 		require.Equal(t, jobpb.Code_OK, r.one(opRemove(fmt.Sprint("n", i, ".a"), fmt.Sprint("n", i))).Code)
 	}

@@ -54,10 +54,10 @@ func (x *tx) gatherDueChanges() error {
 	st.RecentDue, d.spare = record.AddSums(d.spare, st.RecentDue, record.AddUp(d.entry)), st.RecentDue
 	d.entry = d.entry[:0]
 	n := len(st.RecentDue)
-	if n <= x.m.options.dueRecent {
+	if n <= x.m.options.bounds.dueRecent {
 		return nil
 	}
-	if st.GatheredDue += uint32(n); st.GatheredDue > x.m.options.dueGathered {
+	if st.GatheredDue += uint32(n); st.GatheredDue > x.m.options.bounds.dueGathered {
 		return x.recordDueChanges()
 	}
 	x.value = record.AppendDueCounts(x.value[:0], st.RecentDue)

@@ -24,7 +24,7 @@ func addsDueIn(n int, delay func(i int) int64) []*jobpb.Op {
 // Changes of one minute are one in an entry. Few are in the state record, more in a value of
 // their own, and many move on to the records.
 func TestDueChangesAreGathered(t *testing.T) {
-	r := newRig(t, Options{dueRecent: 5, dueGathered: 12})
+	r := newRig(t, Options{bounds: bounds{dueRecent: 5, dueGathered: 12}})
 	st := &r.m.meta.State
 	inHours := func(i int) int64 { return int64(i) * hourMS }
 
@@ -50,7 +50,7 @@ func TestDueChangesAreGathered(t *testing.T) {
 // Changes that move on at the end of an entry are in the store when those of the next entry
 // do, whatever is applied at one time: else a record that has nothing left would stay.
 func TestDueCountsThatEndInOneBatchLeaveNothing(t *testing.T) {
-	m, err := Open(rigDir, Options{FS: vfs.NewMem(), dueRecent: 1, dueGathered: 1})
+	m, err := Open(rigDir, Options{FS: vfs.NewMem(), bounds: bounds{dueRecent: 1, dueGathered: 1}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	entry := func(index uint64, ops ...*jobpb.Op) Entry {
@@ -94,7 +94,7 @@ func TestCheckFindsDamageToDueCounts(t *testing.T) {
 		"malformed value":                   func(b *pebble.Batch) error { return b.Set(dueKey(1), []byte{0x80}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := Open(rigDir, Options{FS: vfs.NewMem(), dueRecent: 1, dueGathered: 1})
+			m, err := Open(rigDir, Options{FS: vfs.NewMem(), bounds: bounds{dueRecent: 1, dueGathered: 1}})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, m.Close()) }()
 			_, _, err = m.Apply([]Entry{

@@ -11,7 +11,7 @@ import (
 
 // expiring returns a rig whose topic t has a time of expiry of 100 ms.
 func expiring(t *testing.T, expiry jobpb.Expiry) *rig {
-	r := newRig(t, Options{windowCap: 4})
+	r := newRig(t, Options{bounds: bounds{windowCap: 4}})
 	r.expireAfter(100, expiry)
 	return r
 }
@@ -23,7 +23,7 @@ func (r *rig) expireAfter(ms int64, expiry jobpb.Expiry) {
 }
 
 func TestExpiringListIsBuiltInSteps(t *testing.T) {
-	r := newRig(t, Options{windowCap: 4})
+	r := newRig(t, Options{bounds: bounds{windowCap: 4}})
 	for i := range 25 {
 		r.one(opAdd(&jobpb.Add{Topic: "t", Priority: uint32(i % 3)}))
 	}

@@ -21,7 +21,7 @@ const goldenFile = "testdata/store.golden"
 // The bytes of every key and record stay the same, because a data directory outlives the
 // release that wrote it. The test has a job in each list, and every kind of record.
 func TestBytesInTheStoreStay(t *testing.T) {
-	r := newRig(t, Options{dueRecent: 3, dueGathered: 7})
+	r := newRig(t, Options{bounds: bounds{dueRecent: 3, dueGathered: 7}})
 	tellGoldenStory(r)
 	got := dumpStore(t, r)
 	if *goldenFlag {

@@ -280,7 +280,7 @@ func TestCloseEndsViewsAndEverythingElse(t *testing.T) {
 
 func TestWindowsShareABudget(t *testing.T) {
 	const topics, budget = 6, 400
-	r := newRig(t, Options{windowBudget: budget})
+	r := newRig(t, Options{bounds: bounds{windowBudget: budget}})
 	for i := range topics {
 		name := fmt.Sprintf("t%d", i)
 		var ops []*jobpb.Op

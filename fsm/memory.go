@@ -30,9 +30,8 @@ type memory struct {
 	dueChanges   dueChanges
 	recent       recent
 
-	windowCap    int
-	windowBudget int
-	held         int // places in all windows, as of the last commit
+	bounds bounds
+	held   int // places in all windows, as of the last commit
 
 	scheduleCount int
 	auth          *auth.State // not nil
@@ -49,13 +48,13 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	mem = memory{
 		topics: make(map[string]*topic), byNumber: make(map[uint32]*topic),
 		headerTopics: make(map[string]int),
-		windowCap:    o.windowCap, windowBudget: o.windowBudget,
+		bounds:       o.bounds,
 	}
 	pub = public{forgotten: make(map[string]struct{}), topics: make(map[string]TopicChange)}
 	if mem.meta, err = record.ReadMeta(db); err != nil {
 		return mem, pub, err
 	}
-	mem.limits = o.limits(mem.meta.Version)
+	mem.limits = o.limitsAt(mem.meta.Version)
 	mem.meta.State.NextSeq = max(mem.meta.State.NextSeq, 1)
 	err = record.Scan(db, []byte{record.SpaceForgotten}, []byte{record.SpaceForgotten + 1}, func(key, _ []byte) error {
 		pub.forgotten[string(key[1:])] = struct{}{}
@@ -111,8 +110,18 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if pub.schedules, mem.scheduleCount, err = loadSchedules(db); err != nil {
 		return mem, pub, err
 	}
-	pub.applied, pub.durable, pub.clusterID, pub.replacedAt, pub.upload, pub.standby, pub.uses = mem.meta.Applied(), mem.meta.Durable, mem.meta.ClusterID, mem.meta.Replaced.Index, mem.meta.Upload.ID, mem.meta.Standby, mem.uses()
+	pub.copyMeta(&mem.meta)
+	pub.uses = mem.uses()
 	return mem, pub, nil
+}
+
+// copyMeta copies what other goroutines may read of the meta keyspace.
+func (pub *public) copyMeta(meta *record.Meta) {
+	pub.applied, pub.durable = meta.Applied(), meta.Durable
+	pub.clusterID = meta.ClusterID
+	pub.replacedAt = meta.Replaced.Index
+	pub.upload = meta.Upload.ID
+	pub.standby = meta.Standby
 }
 
 // addTopic adds a topic. The windows of its empty lists are complete; the others are read
@@ -217,8 +226,8 @@ func (mem *memory) earliest() int64 {
 
 // capacity returns one window's share of the budget.
 func (mem *memory) capacity() int {
-	share := mem.windowBudget / (record.StateLists * max(len(mem.topics), 1))
-	return min(mem.windowCap, max(share, min(windowFloor, mem.windowCap)))
+	share := mem.bounds.windowBudget / (record.StateLists * max(len(mem.topics), 1))
+	return min(mem.bounds.windowCap, max(share, min(windowFloor, mem.bounds.windowCap)))
 }
 
 // count updates held for one topic, after a commit.
@@ -237,7 +246,7 @@ func (mem *memory) count(t *topic) {
 // budget must be read again before the next time.
 func (mem *memory) trimWindows() {
 	floor := record.StateLists * len(mem.topics) * mem.capacity()
-	if mem.held <= max(mem.windowBudget, floor) {
+	if mem.held <= max(mem.bounds.windowBudget, floor) {
 		return
 	}
 	for _, t := range mem.topics {

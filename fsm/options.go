@@ -31,38 +31,32 @@ type Options struct {
 	// after- flush, checkpoint and swap. Tests end the process there. May be nil.
 	Point func(name string)
 
-	maxTopics    int    // 0: job.MaxTopics; tests lower it
-	maxTargets   int    // 0: job.MaxPushTargets; tests lower it
-	maxRetained  uint64 // 0: job.MaxRetained; tests lower it
-	maxRemoved   int    // 0: job.MaxRemovedNodes; tests lower it
-	maxTokens    int    // 0: job.MaxTokens; tests lower it
-	maxInvited   int    // 0: job.MaxInvitations; tests lower it
-	dueRecent    int    // 0: dueRecent; tests lower it
-	dueGathered  uint32 // 0: dueGathered; tests lower it
-	windowCap    int    // 0: defaultWindowCap; tests lower it
-	windowBudget int    // 0: defaultWindowBudget; tests lower it
+	// Tests lower some of these; what is 0 is as in a cluster.
+	limits job.Limits // of the cluster version
+	bounds bounds
 }
 
-const (
-	// defaultWindowCap bounds the places of one window, defaultWindowBudget
-	// those of all windows together, at 24 bytes each: with many topics each
-	// window gets less, down to windowFloor.
-	defaultWindowCap    = 2048
-	defaultWindowBudget = 2 << 20
-	windowFloor         = 16
-)
+// bounds are those of what is kept before it is moved on, and in memory.
+type bounds struct {
+	dueRecent   int    // changes of due counts in the state record
+	dueGathered uint32 // changes of due counts that are gathered
+	// windowCap bounds the places of one window, windowBudget those of all windows
+	// together, at 24 bytes each: with many topics each window gets less, down to
+	// windowFloor.
+	windowCap, windowBudget int
+}
+
+var defaultBounds = bounds{dueRecent: record.DueRecent, dueGathered: dueGathered, windowCap: 2048, windowBudget: 2 << 20}
+
+const windowFloor = 16
 
 func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	o.dueRecent, o.dueGathered = cmp.Or(o.dueRecent, record.DueRecent), cmp.Or(o.dueGathered, dueGathered)
-	if o.windowCap == 0 {
-		o.windowCap = defaultWindowCap
-	}
-	if o.windowBudget == 0 {
-		o.windowBudget = defaultWindowBudget
-	}
+	b := &o.bounds
+	b.dueRecent, b.dueGathered = cmp.Or(b.dueRecent, defaultBounds.dueRecent), cmp.Or(b.dueGathered, defaultBounds.dueGathered)
+	b.windowCap, b.windowBudget = cmp.Or(b.windowCap, defaultBounds.windowCap), cmp.Or(b.windowBudget, defaultBounds.windowBudget)
 	if o.Point == nil {
 		o.Point = func(string) {}
 	}
@@ -87,14 +81,14 @@ func (o Options) infof(format string, args ...any) {
 	}
 }
 
-// limits returns the limits of a cluster version, except those that tests lower.
-func (o Options) limits(version uint32) *job.Limits {
-	l := *job.LimitsAt(version)
-	l.MaxTopics = cmp.Or(o.maxTopics, l.MaxTopics)
-	l.MaxPushTargets = cmp.Or(o.maxTargets, l.MaxPushTargets)
-	l.MaxRetained = cmp.Or(o.maxRetained, l.MaxRetained)
-	l.MaxRemovedNodes = cmp.Or(o.maxRemoved, l.MaxRemovedNodes)
-	l.MaxTokens = cmp.Or(o.maxTokens, l.MaxTokens)
-	l.MaxInvitations = cmp.Or(o.maxInvited, l.MaxInvitations)
+// limitsAt returns the limits of a cluster version, except those that tests lower.
+func (o Options) limitsAt(version uint32) *job.Limits {
+	l, lower := *job.LimitsAt(version), &o.limits
+	l.MaxTopics = cmp.Or(lower.MaxTopics, l.MaxTopics)
+	l.MaxPushTargets = cmp.Or(lower.MaxPushTargets, l.MaxPushTargets)
+	l.MaxRetained = cmp.Or(lower.MaxRetained, l.MaxRetained)
+	l.MaxRemovedNodes = cmp.Or(lower.MaxRemovedNodes, l.MaxRemovedNodes)
+	l.MaxTokens = cmp.Or(lower.MaxTokens, l.MaxTokens)
+	l.MaxInvitations = cmp.Or(lower.MaxInvitations, l.MaxInvitations)
 	return &l
 }

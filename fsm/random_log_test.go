@@ -46,9 +46,11 @@ func (r *replica) happened(format string, args ...any) {
 
 // replica adds a machine to the simulation.
 func (s *simulation) replica(name string, o Options) *replica {
-	o.maxTopics, o.maxTargets, o.maxRetained = s.model.maxTopics, s.model.maxTargets, uint64(s.model.maxRetained)
-	o.maxRemoved, o.maxInvited = modelMaxRemoved, modelMaxInvitations
-	o.dueRecent, o.dueGathered = s.dueRecent, s.dueGathered
+	o.limits = job.Limits{
+		MaxTopics: s.model.maxTopics, MaxPushTargets: s.model.maxTargets, MaxRetained: uint64(s.model.maxRetained),
+		MaxRemovedNodes: modelMaxRemoved, MaxInvitations: modelMaxInvitations,
+	}
+	o.bounds.dueRecent, o.bounds.dueGathered = s.dueRecent, s.dueGathered
 	r := &replica{rig: newRig(s.t, o), name: name}
 	s.replicas = append(s.replicas, r)
 	return r

@@ -28,7 +28,7 @@ func TestNamespacesHoldWhatIsCounted(t *testing.T) {
 	}
 	// Some seeds do not make a rare kind succeed in four rounds.
 	for round := uint64(0); round < 4 || round < 40 && !some(); round++ {
-		r := newRig(t, Options{windowCap: 3})
+		r := newRig(t, Options{bounds: bounds{windowCap: 3}})
 		g := &namespaceOps{rng: rand.New(rand.NewPCG(seed, round))}
 		for range 150 {
 			before, op := r.allHeld(), g.next(r)

@@ -47,9 +47,9 @@ func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
 func TestMachineMatchesModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
-		troubled := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), windowCap: 2 + s.rng.IntN(12), windowBudget: 100, MemTableBytes: 64 << 10})
+		troubled := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
 		calm := s.replica("the calm machine", Options{})
-		fresh := s.replica("the fresh machine", Options{windowCap: 2 + s.rng.IntN(12), windowBudget: 100})
+		fresh := s.replica("the fresh machine", Options{bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
 		for s.step = range *stepFlag {
 			s.startTrouble()
 			s.grow()

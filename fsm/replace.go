@@ -374,7 +374,10 @@ func (s *Staged) takeOver(live *Machine, e Entry, op *jobpb.ReplaceState) error 
 	mark := record.DurableMark{Index: e.Index, Term: e.Term, Configuration: at.Configuration, ConfigurationIndex: at.ConfigurationIndex}
 	clock := record.ClockReset{Epoch: live.meta.Reset.Epoch}
 	for key, value := range map[string][]byte{
-		string(record.KeyState): state.Append(nil), string(record.KeyCluster): []byte(live.meta.ClusterID), string(record.KeyClock): clock.Append(nil), string(record.KeyDurable): mark.Append(nil),
+		string(record.KeyState):         state.Append(nil),
+		string(record.KeyCluster):       []byte(live.meta.ClusterID),
+		string(record.KeyClock):         clock.Append(nil),
+		string(record.KeyDurable):       mark.Append(nil),
 		string(record.KeyConfiguration): record.AppendConfiguration(nil, at.ConfigurationIndex, at.Configuration),
 		string(record.KeyReplaced):      record.Replaced{Count: op.Replacements, Index: e.Index}.Append(nil),
 	} {

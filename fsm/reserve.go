@@ -101,14 +101,14 @@ func (h *readyHeap) Pop() any {
 // readyHeads returns the heads of the topics that have ready jobs and are neither paused
 // nor at a limit, each once.
 func (x *tx) readyHeads(names []string) (readyHeap, error) {
-	x.seen++
+	x.reserves++
 	heads := make(readyHeap, 0, min(len(names), 8))
 	for _, name := range names {
 		t := x.m.topics[name]
-		if t == nil || t.seen == x.seen || t.Paused() {
+		if t == nil || t.namedBy == x.reserves || t.Paused() {
 			continue
 		}
-		t.seen = x.seen
+		t.namedBy = x.reserves
 		if t.allowance(x.clock()) == 0 {
 			continue
 		}

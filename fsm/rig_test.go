@@ -262,8 +262,8 @@ func opImport(a *jobpb.Add) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_ImportJob{ImportJob: &jobpb.ImportJob{Add: opAdd(a).GetAdd()}}}
 }
 
-func opReserve(max uint32, topics ...string) *jobpb.Op {
-	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: topics, Max: max}}}
+func opReserve(most uint32, topics ...string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: topics, Max: most}}}
 }
 
 func opFinish(ref *jobpb.Ref) *jobpb.Op {
@@ -300,18 +300,18 @@ func opKick(ref *jobpb.Ref) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref}}}
 }
 
-func opKickTopic(topic string, max uint32) *jobpb.Op {
-	return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: max}}}
+func opKickTopic(topic string, most uint32) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: most}}}
 }
 
-func opKickTopicOrDelayed(topic string, max uint32) *jobpb.Op {
-	op := opKickTopic(topic, max)
+func opKickTopicOrDelayed(topic string, most uint32) *jobpb.Op {
+	op := opKickTopic(topic, most)
 	op.GetKickTopic().OrDelayed = true
 	return op
 }
 
-func opAdvance(max uint32) *jobpb.Op {
-	return &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: max}}}
+func opAdvance(most uint32) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: most}}}
 }
 
 func opAtomicAdd(c *jobpb.AtomicAdd) *jobpb.Op {

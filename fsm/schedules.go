@@ -430,8 +430,8 @@ func (h *scheduleTimes) earliest() int64 {
 	return h.heap[0].next
 }
 
-// due returns up to max schedules whose instant has come, earliest first.
-func (h *scheduleTimes) due(nowMS int64, max int) []string {
+// due returns the first n schedules whose instant has come, earliest first.
+func (h *scheduleTimes) due(nowMS int64, n int) []string {
 	var found []*scheduleTime
 	var walk func(i int)
 	walk = func(i int) {
@@ -445,7 +445,7 @@ func (h *scheduleTimes) due(nowMS int64, max int) []string {
 	walk(0)
 	slices.SortFunc(found, (*scheduleTime).compare)
 	var names []string
-	for _, t := range found[:min(len(found), max)] {
+	for _, t := range found[:min(len(found), n)] {
 		names = append(names, t.name)
 	}
 	return names
@@ -455,16 +455,16 @@ func (h *scheduleTimes) due(nowMS int64, max int) []string {
 // fire or plan a schedule; 0: none.
 func (m *Machine) NextSchedule() int64 { return m.nextSchedule.Load() }
 
-// DueSchedules returns up to max schedules whose instant has come, earliest first.
-func (m *Machine) DueSchedules(nowMS int64, max int) []string {
+// DueSchedules returns the first n schedules whose instant has come, earliest first.
+func (m *Machine) DueSchedules(nowMS int64, n int) []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.public.schedules.due(nowMS, max)
+	return m.public.schedules.due(nowMS, n)
 }
 
 // loadSchedules reads when each schedule is due and counts the schedules.
 func loadSchedules(db *pebble.DB) (times scheduleTimes, count int, err error) {
-	err = record.Scan(db, []byte{record.SpaceSchedule, record.ScheduleState}, []byte{record.SpaceSchedule, record.ScheduleState + 1}, func(key, value []byte) error {
+	err = record.EachScheduleState(db, func(key, value []byte) error {
 		var st jobpb.ScheduleState
 		if err := record.DecodeSchedule(value, &st); err != nil {
 			return fmt.Errorf("schedule %q: %w", key[2:], err)

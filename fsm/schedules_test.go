@@ -54,7 +54,7 @@ func (r *rig) fire(name string, next int64, planned ...int64) *jobpb.Op {
 
 // A follower, which builds no results, has the same schedules.
 func TestFollowersHaveTheLeadersSchedule(t *testing.T) {
-	r, follower := newRig(t, Options{maxTopics: 1}), newRig(t, Options{maxTopics: 1})
+	r, follower := newRig(t, Options{limits: job.Limits{MaxTopics: 1}}), newRig(t, Options{limits: job.Limits{MaxTopics: 1}})
 	s := everySchedule("x")
 	s.JitterMs = 5000
 	ops := []*jobpb.Op{opPut("s", s)}

@@ -69,13 +69,13 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 			a.Scan(t, 0, &n)
 			switch a.Key {
 			case "topics":
-				o.maxTopics = n
+				o.limits.MaxTopics = n
 			case "targets":
-				o.maxTargets = n
+				o.limits.MaxPushTargets = n
 			case "retained":
-				o.maxRetained = uint64(n)
+				o.limits.MaxRetained = uint64(n)
 			case "window":
-				o.windowCap = n
+				o.bounds.windowCap = n
 			case "shard":
 				o.Shard = uint32(n)
 			default:
@@ -92,7 +92,7 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 // replay applies the log to a second machine in other batches, with restarts and other
 // windows: it must reach the same state.
 func (s *script) replay(o Options) {
-	o.windowCap, o.windowBudget = 2, 100
+	o.bounds.windowCap, o.bounds.windowBudget = 2, 100
 	other := newRig(s.t, o)
 	rng := rand.New(rand.NewPCG(uint64(len(s.log)), 0))
 	for rest := s.log; len(rest) > 0; {

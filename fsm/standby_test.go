@@ -110,7 +110,7 @@ func TestAStandbyHasTheStateOfItsPrimary(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
 		primary := s.replica("the primary", Options{})
-		b := &standbyRig{replica: s.replica("the standby", Options{FS: vfs.NewCrashableMem(), windowCap: 2 + s.rng.IntN(12), windowBudget: 100, MemTableBytes: 64 << 10})}
+		b := &standbyRig{replica: s.replica("the standby", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})}
 		s.entry(s.now, 0, slices.Values([]*jobpb.Op{opSetCluster("the primary"), opRaise(2)}))
 		for range s.rng.IntN(20) {
 			s.grow()

@@ -27,7 +27,7 @@ type topic struct {
 	touched bool
 	dropped bool
 	spare   bool   // counted in memory.spares
-	seen    uint64 // the last Reserve that named the topic
+	namedBy uint64 // the last Reserve that named the topic
 	held    int    // places in its windows, as memory.held counts them
 
 	delivered uint64          // reservations made since the topic was read or created

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -30,7 +31,7 @@ func (m *model) topicsAtLimit() bool {
 
 // A topic for each request must not shut out all new topics for an hour.
 func TestAtTheLimitTheTopicsThatAreIdleForLongestGo(t *testing.T) {
-	r := newRig(t, Options{maxTopics: 3})
+	r := newRig(t, Options{limits: job.Limits{MaxTopics: 3}})
 	add := func(topic string) jobpb.Code { return r.one(opAdd(&jobpb.Add{Topic: topic, Id: topic})).Code }
 	end := func(topic string) {
 		r.now++
@@ -61,7 +62,7 @@ func TestAtTheLimitTheTopicsThatAreIdleForLongestGo(t *testing.T) {
 
 // A chain or a batch that is all or nothing gets its topics like other adds. Topics that it names stay.
 func TestAtTheLimitAnAtomicAddGetsTheTopicsOfIdleOnes(t *testing.T) {
-	r := newRig(t, Options{maxTopics: 3})
+	r := newRig(t, Options{limits: job.Limits{MaxTopics: 3}})
 	atomic := func(topics ...string) jobpb.Code {
 		op := &jobpb.AtomicAdd{}
 		for _, topic := range topics {
@@ -86,7 +87,7 @@ func TestAtTheLimitAnAtomicAddGetsTheTopicsOfIdleOnes(t *testing.T) {
 }
 
 func TestAPurgeDropsAnEmptyTopicIfItShould(t *testing.T) {
-	r := newRig(t, Options{maxTopics: 1})
+	r := newRig(t, Options{limits: job.Limits{MaxTopics: 1}})
 	purge := func(drop bool) *jobpb.Result {
 		return r.one(opPurge(&jobpb.Purge{Topic: "t", State: jobpb.State_STATE_READY, Max: 1, Sweep: &jobpb.Sweep{Scan: 10}, DropEmpty: drop}))
 	}
@@ -105,7 +106,7 @@ func TestAPurgeDropsAnEmptyTopicIfItShould(t *testing.T) {
 }
 
 func TestHowMuchOfTheLimitsIsInUse(t *testing.T) {
-	r := newRig(t, Options{maxTopics: 5})
+	r := newRig(t, Options{limits: job.Limits{MaxTopics: 5}})
 	topics := func() int { return r.m.LimitUses()[0].Used }
 	r.do(opAdd(&jobpb.Add{Topic: "a", Id: "a"}), opAdd(&jobpb.Add{Topic: "b", Id: "b"}), opDelete(byID("b")))
 	require.Equal(t, 2, topics(), "an idle topic counts before version 2")

@@ -33,7 +33,7 @@ type tx struct {
 	touched    []*topic               // must be written at commit, dropped ones included
 	dirty      []*topic               // need refreshHeads
 	namespaces []*namespace           // must be written at commit
-	seen       uint64                 // mark of the running Reserve
+	reserves   uint64                 // so far; the mark of the running one
 
 	deadChanges map[record.DeadGroup]int64 // jobs that joined or left; mostly empty
 

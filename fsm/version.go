@@ -25,7 +25,7 @@ func (x *tx) raiseVersion(op *jobpb.RaiseVersion, r *jobpb.Result) error {
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the cluster version is %d (its records are complete: %t); it is raised by one, when they are", meta.Version, meta.Migrating == nil)
 	}
 	meta.Version = op.To
-	x.m.limits = x.m.options.limits(op.To)
+	x.m.limits = x.m.options.limitsAt(op.To)
 	if m := migrationTo(op.To); m != nil {
 		meta.Migrating = m.from
 	}

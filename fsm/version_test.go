@@ -17,8 +17,8 @@ func opRaise(to uint32) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{To: to}}}
 }
 
-func opMigrate(max uint32) *jobpb.Op {
-	return &jobpb.Op{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: max}}}
+func opMigrate(most uint32) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: most}}}
 }
 
 func TestAFreshStateHasTheFirstVersion(t *testing.T) {

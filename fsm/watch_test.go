@@ -139,7 +139,7 @@ func install(t testing.TB, from, to *rig) {
 func TestWatchesMatchTheModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
-		r := s.replica("the machine", Options{windowCap: 4, windowBudget: 100})
+		r := s.replica("the machine", Options{bounds: bounds{windowCap: 4, windowBudget: 100}})
 		w := r.m.Watch()
 		defer w.Close()
 		open := map[job.Token]bool{}

@@ -49,8 +49,25 @@ func Records(v *view.View, looked func(records uint64)) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, near.Close()) }()
-		c := &checker{view: v, r: near, looked: looked, meta: m, topics: make(map[uint32]*record.Topic), found: make(map[record.ListID]uint64), urgent: make(map[uint32]uint64), heads: make(map[record.ListID]record.Place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64), bytes: make(map[uint32]uint64)}
-		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkAdmission, c.checkNamespaces, c.checkUpload, c.checkSpaces} {
+		c := &checker{
+			view:      v,
+			r:         near,
+			looked:    looked,
+			meta:      m,
+			topics:    make(map[uint32]*record.Topic),
+			found:     make(map[record.ListID]uint64),
+			urgent:    make(map[uint32]uint64),
+			heads:     make(map[record.ListID]record.Place),
+			expiring:  make(map[uint32]uint64),
+			deadlines: make(map[uint32]uint64),
+			pushURLs:  make(map[uint32]uint64),
+			bytes:     make(map[uint32]uint64),
+		}
+		for _, step := range [...]func() error{
+			c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts,
+			c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules,
+			c.checkTokens, c.checkAdmission, c.checkNamespaces, c.checkUpload, c.checkSpaces,
+		} {
 			err := step()
 			if errors.Is(err, view.ErrEnded) {
 				return err

@@ -17,7 +17,12 @@ const DigestVersion = 9
 // DigestSpaces are the keyspaces of the logical state. Every node writes the same bytes
 // there. Of the meta keyspace the digest has the clock, the counters, the cluster's id and
 // its version: the applied index and the durable mark may differ between equal states.
-var DigestSpaces = [...]byte{record.SpaceAdmission, record.SpaceSettings, record.SpaceDue, record.SpaceDead, record.SpaceForgotten, record.SpaceHeader, record.SpaceID, record.SpaceSpec, record.SpaceToken, record.SpaceNumber, record.SpaceNamespace, record.SpaceSchedule, record.SpaceStatus, record.SpaceTopic, record.SpaceUpload, record.SpaceRemoved, record.SpaceIndex}
+var DigestSpaces = [...]byte{
+	record.SpaceAdmission, record.SpaceSettings, record.SpaceDue, record.SpaceDead,
+	record.SpaceForgotten, record.SpaceHeader, record.SpaceID, record.SpaceSpec, record.SpaceToken,
+	record.SpaceNumber, record.SpaceNamespace, record.SpaceSchedule, record.SpaceStatus,
+	record.SpaceTopic, record.SpaceUpload, record.SpaceRemoved, record.SpaceIndex,
+}
 
 // Digest returns a hash, in hexadecimal, of the logical state: it is equal on all nodes
 // that have applied the same entries. It reads the whole state, in bounded memory. It calls

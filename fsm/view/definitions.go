@@ -27,10 +27,10 @@ func (v *View) Schedule(name string) (s *jobpb.ScheduleInfo, found bool, err err
 	return s, s != nil && err == nil, err
 }
 
-// Schedules returns up to max schedules in the order of their names, starting after the
+// Schedules returns up to n schedules in the order of their names, starting after the
 // name given. The page ends early once it has more than job.MaxScheduleListBytes.
-func (v *View) Schedules(after string, max int) (list []*jobpb.ScheduleInfo, err error) {
-	if max <= 0 {
+func (v *View) Schedules(after string, n int) (list []*jobpb.ScheduleInfo, err error) {
+	if n <= 0 {
 		return nil, nil
 	}
 	lower := record.AppendScheduleKey(nil, record.ScheduleState, after)
@@ -45,7 +45,7 @@ func (v *View) Schedules(after string, max int) (list []*jobpb.ScheduleInfo, err
 				return err
 			}
 			list = append(list, s)
-			if size += s.Schedule.SizeVT() + s.State.SizeVT(); len(list) == max || size > job.MaxScheduleListBytes {
+			if size += s.Schedule.SizeVT() + s.State.SizeVT(); len(list) == n || size > job.MaxScheduleListBytes {
 				return record.ErrEnough
 			}
 			return nil
@@ -69,14 +69,14 @@ func (v *View) Token(id string) (t *jobpb.Token, info *jobpb.AuthInfo, err error
 	return t, info, err
 }
 
-// Tokens returns up to max tokens in the order of their ids, starting after the id given.
+// Tokens returns up to n tokens in the order of their ids, starting after the id given.
 // The page ends early once it has more than job.MaxTokenListBytes. The info does not count
 // the tokens.
-func (v *View) Tokens(after string, max int) (list []*jobpb.Token, info *jobpb.AuthInfo, err error) {
+func (v *View) Tokens(after string, n int) (list []*jobpb.Token, info *jobpb.AuthInfo, err error) {
 	lower := append(record.AppendNameKey(nil, record.SpaceToken, after), 0) // also behind KeyAuth
 	size := 0
 	err = v.With(func(r pebble.Reader) (err error) {
-		if info, err = readAuthInfo(r); err != nil || max <= 0 {
+		if info, err = readAuthInfo(r); err != nil || n <= 0 {
 			return err
 		}
 		return v.Scan(r, lower, []byte{record.SpaceToken + 1}, func(key, value []byte) error {
@@ -85,7 +85,7 @@ func (v *View) Tokens(after string, max int) (list []*jobpb.Token, info *jobpb.A
 				return err
 			}
 			list = append(list, t)
-			if size += len(value); len(list) == max || size > job.MaxTokenListBytes {
+			if size += len(value); len(list) == n || size > job.MaxTokenListBytes {
 				return record.ErrEnough
 			}
 			return nil

@@ -227,10 +227,10 @@ func (v *View) Totals() (*jobpb.Totals, error) {
 	return m.Totals(), err
 }
 
-// Topics returns up to max topics in the order of their names, starting after the name
+// Topics returns up to n topics in the order of their names, starting after the name
 // given.
-func (v *View) Topics(after string, max int) ([]*jobpb.Topic, error) {
-	return v.listTopics(record.SpaceTopic, after, max, describeTopic)
+func (v *View) Topics(after string, n int) ([]*jobpb.Topic, error) {
+	return v.listTopics(record.SpaceTopic, after, n, describeTopic)
 }
 
 // LargestTopics returns the names of the topics with the most jobs, n at most, and of those
@@ -268,15 +268,15 @@ func (v *View) LargestTopics(n int) (names []string, err error) {
 }
 
 // ConfiguredTopics is Topics for those that have settings, with or without jobs.
-func (v *View) ConfiguredTopics(after string, max int) ([]*jobpb.Topic, error) {
-	return v.listTopics(record.SpaceSettings, after, max, func(r pebble.Reader, name string, _ []byte) (*jobpb.Topic, error) {
+func (v *View) ConfiguredTopics(after string, n int) ([]*jobpb.Topic, error) {
+	return v.listTopics(record.SpaceSettings, after, n, func(r pebble.Reader, name string, _ []byte) (*jobpb.Topic, error) {
 		return findTopic(r, name)
 	})
 }
 
-// listTopics describes up to max topics that have a key in space.
-func (v *View) listTopics(space byte, after string, max int, describe func(pebble.Reader, string, []byte) (*jobpb.Topic, error)) (topics []*jobpb.Topic, err error) {
-	if max <= 0 {
+// listTopics describes up to n topics that have a key in space.
+func (v *View) listTopics(space byte, after string, n int, describe func(pebble.Reader, string, []byte) (*jobpb.Topic, error)) (topics []*jobpb.Topic, err error) {
+	if n <= 0 {
 		return nil, nil
 	}
 	lower := append(record.AppendNameKey(nil, space, after), 0)
@@ -290,7 +290,7 @@ func (v *View) listTopics(space byte, after string, max int, describe func(pebbl
 				return err
 			}
 			topics = append(topics, t)
-			if len(topics) == max {
+			if len(topics) == n {
 				return record.ErrEnough
 			}
 			return nil

@@ -47,7 +47,9 @@ const (
 // TableBoundaries separate, in the tables of the store, the four keyspaces with a record of each
 // job, and that of an archive, from each other and from the small ones between them, some of which change in each entry
 // (store.Options).
-var TableBoundaries = [][]byte{{SpaceID}, {SpaceID + 1}, {SpaceSpec + 1}, {SpaceStatus}, {SpaceStatus + 1}, {SpaceUpload}, {SpaceUpload + 1}, {SpaceIndex}}
+var TableBoundaries = [][]byte{
+	{SpaceID}, {SpaceID + 1}, {SpaceSpec + 1}, {SpaceStatus}, {SpaceStatus + 1}, {SpaceUpload}, {SpaceUpload + 1}, {SpaceIndex},
+}
 
 // Place is where a job is in one list of its topic. A list is in the order of (priority,
 // instant, seq), smallest first.

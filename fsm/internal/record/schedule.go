@@ -62,3 +62,8 @@ func ReadSchedule(r pebble.Reader, name string) (*jobpb.ScheduleInfo, error) {
 	}
 	return info, err
 }
+
+// EachScheduleState is Scan of the states of all schedules.
+func EachScheduleState(r pebble.Reader, f func(key, value []byte) error) error {
+	return Scan(r, []byte{SpaceSchedule, ScheduleState}, []byte{SpaceSchedule, ScheduleState + 1}, f)
+}
