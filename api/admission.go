@@ -26,95 +26,64 @@ func (s *server) readAdmission(x *call) (*jobpb.Admission, error) {
 	return a.GetAdmission(), err
 }
 
-// getAdmission handles GET /v1/cluster/admission.
-func (s *server) getAdmission(x *call) error {
+func (s *server) getAdmission(x *call) (wire.Admission, error) {
 	a, err := s.readAdmission(x)
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	x.json.text("mode", wire.AdmissionNames[a.GetMode()])
-	x.json.endObject()
-	return nil
+	return wire.Admission{Mode: wire.AdmissionNames[a.GetMode()]}, err
 }
 
 // putAdmission handles PUT /v1/cluster/admission.
-func (s *server) putAdmission(x *call) error {
-	var q wire.AdmissionRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) putAdmission(x *call, q *wire.AdmissionRequest) (r wire.Admission, err error) {
 	if !q.Mode.Set {
-		return job.Invalid("mode", "is missing; it takes open or invited")
+		return r, job.Invalid("mode", "is missing; it takes open or invited")
 	}
 	mode, err := wire.WordOf("mode", q.Mode, wire.AdmissionNames)
 	if err != nil {
-		return err
+		return r, err
 	}
 	op := &jobpb.Op{Kind: &jobpb.Op_SetAdmission{SetAdmission: &jobpb.SetAdmission{Mode: jobpb.AdmissionMode(mode)}}}
-	return s.apply(x, op, func(*jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("mode", q.Mode.V)
-	})
+	_, err = s.doOne(x, op)
+	return wire.Admission{Mode: q.Mode.V}, err
 }
 
 // invitations handles GET /v1/cluster/invitations.
-func (s *server) invitations(x *call) error {
+func (s *server) invitations(x *call) (r wire.Invitations, err error) {
 	a, err := s.readAdmission(x)
-	if err != nil {
-		return err
-	}
 	now := time.Now().UnixMilli()
-	x.json.success()
-	objects(&x.json, "invitations", a.GetInvitations(), func(v *jobpb.Invitation) {
-		x.json.text("id", v.Id)
-		x.json.textUnlessEmpty("node", v.NodeId)
-		x.json.timestamp("created_at", v.CreatedMs)
-		x.json.timestamp("expires_at", v.ExpiresMs)
-		x.json.booleanIfTrue("expired", v.ExpiresMs <= now)
-		x.json.textUnlessEmpty("used_by", v.ServerId)
-		x.json.timestamp("used_at", v.UsedMs)
+	r.Invitations = each(a.GetInvitations(), func(v *jobpb.Invitation) wire.Invitation {
+		return wire.Invitation{
+			ID: v.Id, Node: v.NodeId, CreatedAt: wire.Time(v.CreatedMs), ExpiresAt: wire.Time(v.ExpiresMs), Expired: v.ExpiresMs <= now,
+			UsedBy: v.ServerId, UsedAt: wire.Time(v.UsedMs),
+		}
 	})
-	x.json.endObject()
-	return nil
+	return r, err
 }
 
 // invitationIDBytes is how many random bytes an id has, in hexadecimal.
 const invitationIDBytes = 4
 
 // invite handles POST /v1/cluster/invitations.
-func (s *server) invite(x *call) error {
-	var q wire.InvitationRequest
-	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) invite(x *call, q *wire.InvitationRequest) (r wire.Invited, err error) {
 	lasts, err := job.Millis("expires_in", q.ExpiresIn.Or(job.DefaultInvitationTime.Seconds()), job.MaxInvitationTime)
 	if err != nil {
-		return err
+		return r, err
 	}
 	if err := s.checkInvited(x, q.Node.V); err != nil {
-		return err
+		return r, err
 	}
 	var id [invitationIDBytes]byte
 	rand.Read(id[:]) // never fails
 	secret, err := invitation.Generate(rand.Reader, hex.EncodeToString(id[:]))
 	if err != nil {
-		return err
+		return r, err
 	}
 	put := &jobpb.PutInvitation{Invitation: &jobpb.Invitation{Id: secret.ID(), PublicKey: secret.PublicKey(), NodeId: q.Node.V}, ExpiresInMs: lasts}
-	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutInvitation{PutInvitation: put}})
+	done, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutInvitation{PutInvitation: put}})
 	if err != nil {
-		return err
+		return r, err
 	}
 	x.status = http.StatusCreated
 	x.w.Header().Set("Cache-Control", "no-store")
-	x.json.success()
-	x.json.text("id", secret.ID())
-	x.json.text("invitation", secret.Text())
-	x.json.textUnlessEmpty("node", q.Node.V)
-	x.json.timestamp("expires_at", r.DueMs)
-	x.json.endObject()
-	return nil
+	return wire.Invited{ID: secret.ID(), Invitation: secret.Text(), Node: q.Node.V, ExpiresAt: wire.Time(done.DueMs)}, nil
 }
 
 // checkInvited refuses an invitation for a node that is a member, unless that is down: it may have
@@ -136,17 +105,15 @@ func (s *server) checkInvited(x *call, node string) error {
 }
 
 // uninvite handles DELETE /v1/cluster/invitations/{id}.
-func (s *server) uninvite(x *call) error {
+func (s *server) uninvite(x *call) (r wire.Uninvited, err error) {
 	id, err := x.pathValue("id")
 	if err != nil {
-		return err
+		return r, err
 	}
 	if err := job.CheckInvitationID("id", id); err != nil {
-		return err
+		return r, err
 	}
 	op := &jobpb.Op{Kind: &jobpb.Op_EndInvitation{EndInvitation: &jobpb.EndInvitation{Id: id}}}
-	return s.apply(x, op, func(*jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("id", id)
-	})
+	_, err = s.doOne(x, op)
+	return wire.Uninvited{ID: id}, err
 }

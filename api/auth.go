@@ -6,41 +6,24 @@ import (
 	"tarry/job/jobpb"
 )
 
-// whoami handles GET /v1/whoami: it shows a caller what it may do.
-func (s *server) whoami(x *call) error {
+// whoami handles GET /v1/whoami: who makes the call, and what that may do.
+func (s *server) whoami(x *call) (wire.WhoAmI, error) {
 	state := s.Access.State()
-	w := &x.json
-	w.success()
-	w.text("mode", wire.ModeNames[state.Mode()])
+	r := wire.WhoAmI{Mode: wire.ModeNames[state.Mode()], Rules: rulesShown(state.Settings.Anonymous)}
 	if t := state.Token(x.who.Principal.TokenID()); t != nil {
-		w.text("id", t.Id)
-		w.textUnlessEmpty("description", t.Description)
-		w.rules("rules", t.Rules)
-		w.textUnlessEmpty("id_prefix", t.IdPrefix)
-		w.tokenLimits(t.Limits)
-		w.timestamp("expires_at", t.ExpiresMs)
-	} else {
-		w.rules("rules", state.Settings.Anonymous)
+		r.ID, r.Description, r.Rules, r.IDPrefix = t.Id, t.Description, rulesShown(t.Rules), t.IdPrefix
+		r.Limits, r.ExpiresAt = limitsShown(t.Limits), wire.Time(t.ExpiresMs)
 	}
-	w.endObject()
-	return nil
+	return r, nil
 }
 
-// getAuth handles GET /v1/auth.
-func (s *server) getAuth(x *call) error {
+func (s *server) getAuth(x *call) (r wire.Auth, err error) {
 	info, err := s.readAuth(x)
-	if err != nil {
-		return err
-	}
-	w := &x.json
-	w.success()
-	w.text("mode", wire.ModeNames[info.GetSettings().GetMode()])
-	w.rules("anonymous", info.GetSettings().GetAnonymous())
-	w.number("revision", info.GetSettings().GetRevision())
-	w.number("tokens", uint64(info.GetTokens()))
-	w.boolean("bootstrapped", info.GetBootstrapped())
-	w.endObject()
-	return nil
+	settings := info.GetSettings()
+	return wire.Auth{
+		Mode: wire.ModeNames[settings.GetMode()], Anonymous: rulesShown(settings.GetAnonymous()), Revision: settings.GetRevision(),
+		Tokens: uint64(info.GetTokens()), Bootstrapped: info.GetBootstrapped(),
+	}, err
 }
 
 func (s *server) readAuth(x *call) (*jobpb.AuthInfo, error) {
@@ -55,33 +38,25 @@ func (s *server) readAuth(x *call) (*jobpb.AuthInfo, error) {
 }
 
 // putAuth handles PUT /v1/auth.
-func (s *server) putAuth(x *call) error {
-	var q wire.AuthRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) putAuth(x *call, q *wire.AuthRequest) (r wire.AuthPut, err error) {
 	revision, err := x.queryRevision()
 	if err != nil {
-		return err
+		return r, err
 	}
 	if !q.Mode.Set {
-		return job.Invalid("mode", "is missing; it takes off, report or enforce")
+		return r, job.Invalid("mode", "is missing; it takes off, report or enforce")
 	}
 	mode, err := wire.WordOf("mode", q.Mode, wire.ModeNames)
 	if err != nil {
-		return err
+		return r, err
 	}
 	settings := &jobpb.AuthSettings{Mode: jobpb.AuthMode(mode)}
 	if settings.Anonymous, err = wire.RulesOf("anonymous", q.Anonymous.V); err != nil {
-		return err
+		return r, err
 	}
 	if err := job.CheckAuthSettings(settings); err != nil {
-		return err
+		return r, err
 	}
-	op := &jobpb.Op{Kind: &jobpb.Op_SetAuth{SetAuth: &jobpb.SetAuth{Settings: settings, IfRevision: revision}}}
-	return s.apply(x, op, func(r *jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("mode", q.Mode.V)
-		x.json.number("revision", r.GetDetails().GetAuthRevision())
-	})
+	done, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_SetAuth{SetAuth: &jobpb.SetAuth{Settings: settings, IfRevision: revision}}})
+	return wire.AuthPut{Mode: q.Mode.V, Revision: done.GetDetails().GetAuthRevision()}, err
 }

@@ -40,23 +40,19 @@ const defaultFirstToken = "root"
 
 // bootstrap handles POST /v1/auth/bootstrap: it makes the first token, which may do everything,
 // for who can read the data directory of this node, or again for who can write to it.
-func (s *server) bootstrap(x *call) error {
-	var q wire.BootstrapRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) bootstrap(x *call, q *wire.BootstrapRequest) (r wire.TokenPut, err error) {
 	if q.Secret.V == "" {
-		return job.Invalid("secret", "is missing; it is in the file %s in the data directory of this node", BootstrapFile)
+		return r, job.Invalid("secret", "is missing; it is in the file %s in the data directory of this node", BootstrapFile)
 	}
 	reset := s.AuthReset != nil && s.AuthReset.Holds(q.Secret.V)
 	if !reset && (s.CheckBootstrap == nil || !s.CheckBootstrap(q.Secret.V)) {
 		s.Access.Denied(x.r.Context(), auth.WrongProof, x.needs.Verbs(), "", false)
-		return job.Errorf(job.CodeForbidden, "secret is not that of the file %s in the data directory of this node, nor that of %s there, which tarry auth reset makes and which is accepted for %v",
+		return r, job.Errorf(job.CodeForbidden, "secret is not that of the file %s in the data directory of this node, nor that of %s there, which tarry auth reset makes and which is accepted for %v",
 			BootstrapFile, ResetFile, ResetTime).In("secret")
 	}
 	id := q.ID.Or(defaultFirstToken)
 	if err := job.CheckTokenID("id", id); err != nil {
-		return err
+		return r, err
 	}
 	x.who.Resource = "token " + id
 	purpose := "tarry first token "
@@ -69,7 +65,7 @@ func (s *server) bootstrap(x *call) error {
 	text.Write([]byte(purpose + id))
 	secret, err := auth.Generate(bytes.NewReader(text.Sum(nil)), id)
 	if err != nil {
-		return err
+		return r, err
 	}
 	t := &jobpb.Token{Id: id, Description: "the first token", Rules: everything(), Hash: secret.Hash()}
 	if reset {
@@ -80,28 +76,31 @@ func (s *server) bootstrap(x *call) error {
 }
 
 // bootstrapAgain makes a first token although there was one, if the nonce is unused.
-func (s *server) bootstrapAgain(x *call, nonce string, put *jobpb.PutToken, secret auth.Secret) error {
+func (s *server) bootstrapAgain(x *call, nonce string, put *jobpb.PutToken, secret auth.Secret) (r wire.TokenPut, err error) {
 	put.Token.Description = "made after tarry auth reset"
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	present, err := s.freshToken(ctx, put.Token.Id)
 	if err != nil {
-		return err
+		return r, err
 	}
 	// It is marked before it is used: a crash leaves a nonce that is lost rather than one that
 	// can be used again.
 	unused, err := s.AuthReset.Use(nonce)
 	switch {
 	case err != nil:
-		return err
+		return r, err
 	case unused:
 	case present != nil && bytes.Equal(present.Hash, put.Token.Hash):
-		return x.showToken(present.Id, present.Revision, secret) // the reply was lost
+		// the reply was lost
+		x.status = http.StatusCreated
+		x.w.Header().Set("Cache-Control", "no-store")
+		return wire.TokenPut{ID: present.Id, Revision: present.Revision, Token: secret.Text()}, nil
 	default:
-		return job.Errorf(job.CodeConditionFailed, "the nonce of the file %s was used already; make another one with tarry auth reset", ResetFile)
+		return r, job.Errorf(job.CodeConditionFailed, "the nonce of the file %s was used already; make another one with tarry auth reset", ResetFile)
 	}
 	put.IfRevision = new(present.GetRevision())
-	err = s.applyToken(x, put, secret)
+	r, err = s.applyToken(x, put, secret)
 	switch code := job.CodeOf(err); {
 	case err == nil:
 		s.Logger.Warn("a token that may do everything was made with the nonce of tarry auth reset", "token", put.Token.Id, "remote", x.r.RemoteAddr)
@@ -110,7 +109,7 @@ func (s *server) bootstrapAgain(x *call, nonce string, put *jobpb.PutToken, secr
 			s.Logger.Warn("an unused nonce of tarry auth reset is lost; make another one", "error", undone)
 		}
 	}
-	return err
+	return r, err
 }
 
 // freshToken returns the token that the leader has now; nil: there is none with this id.
@@ -122,18 +121,6 @@ func (s *server) freshToken(ctx context.Context, id string) (*jobpb.Token, error
 		return t.Token, nil
 	}
 	return nil, nil
-}
-
-// showToken responds with a token and its text.
-func (x *call) showToken(id string, revision uint64, secret auth.Secret) error {
-	x.status = http.StatusCreated
-	x.w.Header().Set("Cache-Control", "no-store")
-	x.json.success()
-	x.json.text("id", id)
-	x.json.number("revision", revision)
-	x.json.text("token", secret.Text())
-	x.json.endObject()
-	return nil
 }
 
 // everything are the rules that allow all verbs.

@@ -3,39 +3,35 @@ package api
 import (
 	"time"
 
+	"tarry/api/wire"
 	"tarry/cluster/report"
 )
 
 // clock responds with the comparison of the members' clocks.
-func (s *server) clock(x *call) error {
+func (s *server) clock(x *call) (r wire.Clocks, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	c, err := s.Operator.Clocks(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
-	x.json.success()
-	x.json.float("max_offset", seconds(c.MaxOffsetUs))
-	x.json.boolean("agreed", c.Agreed)
+	r = wire.Clocks{MaxOffset: secondsOf(c.MaxOffsetUs), Agreed: c.Agreed}
 	if c.MajorityUs != 0 {
-		x.json.timestamp("majority", c.MajorityUs/1000)
-		x.json.float("cluster_ahead", seconds(c.ClusterAheadUs))
+		r.Majority, r.ClusterAhead = wire.Time(c.MajorityUs/1000), new(secondsOf(c.ClusterAheadUs))
 	}
-	objects(&x.json, "clocks", c.Nodes, func(n *report.NodeClock) {
-		x.json.text("id", n.Id)
-		x.json.boolean("voter", n.Voter)
-		x.json.boolean("answered", n.Known)
+	r.Clocks = each(c.Nodes, func(n *report.NodeClock) wire.Clock {
+		shown := wire.Clock{ID: n.Id, Voter: n.Voter, Answered: n.Known, Off: n.Off}
 		if n.Known {
-			x.json.float("offset", seconds(n.OffsetUs))
-			x.json.float("within", seconds(n.WithinUs))
+			shown.Offset, shown.Within = new(secondsOf(n.OffsetUs)), new(secondsOf(n.WithinUs))
 		}
-		x.json.boolean("off", n.Off)
+		return shown
 	})
-	x.json.endObject()
-	return nil
+	return r, nil
 }
 
-func seconds(us int64) float64 { return (time.Duration(us) * time.Microsecond).Seconds() }
+func secondsOf(us int64) wire.Seconds {
+	return wire.Seconds((time.Duration(us) * time.Microsecond).Seconds())
+}
 
 // resetClock sets the queue's clock back.
 func (s *server) resetClock(x *call) error { return s.operate(x, s.Operator.ResetClock) }

@@ -78,14 +78,10 @@ func (s *server) health(x *call) error {
 	return nil
 }
 
-func (s *server) transferLeadership(x *call) error {
-	var q wire.TransferRequest
-	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) transferLeadership(x *call, q *wire.TransferRequest) (r wire.Transfer, err error) {
 	if q.ID.Set {
 		if err := job.CheckRefID("id", q.ID.V); err != nil {
-			return err
+			return r, err
 		}
 	}
 	ctx, cancel := x.timeout(s.OperatorTimeout)
@@ -94,13 +90,7 @@ func (s *server) transferLeadership(x *call) error {
 	if err == nil && !leads {
 		err = s.Operator.TransferLeadership(ctx, q.ID.V)
 	}
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	x.json.boolean("moved", !leads)
-	x.json.endObject()
-	return nil
+	return wire.Transfer{Moved: !leads}, err
 }
 
 // leads reports whether the node with this id leads already.
@@ -120,20 +110,12 @@ func (s *server) removeMember(x *call) error {
 	return s.operate(x, func(ctx context.Context) error { return s.Operator.RemoveMember(ctx, id) })
 }
 
-func (s *server) removedNodes(x *call) error {
+func (s *server) removedNodes(x *call) (r wire.RemovedNodes, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	list, err := s.Operator.RemovedNodes(ctx)
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	objects(&x.json, "removed", list, func(n *report.RemovedNode) {
-		x.json.text("id", n.Id)
-		x.json.timestamp("removed_at", n.AtMs)
-	})
-	x.json.endObject()
-	return nil
+	r.Removed = each(list, func(n *report.RemovedNode) wire.RemovedNode { return wire.RemovedNode{ID: n.Id, RemovedAt: wire.Time(n.AtMs)} })
+	return r, err
 }
 
 func (s *server) admitNode(x *call) error {
@@ -185,21 +167,11 @@ func (s *server) operate(x *call, f func(context.Context) error) error {
 	return nil
 }
 
-func (s *server) verify(x *call) error {
+func (s *server) verify(x *call) (r wire.Verification, err error) {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	v, err := s.Operator.Verify(ctx)
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	x.json.boolean("equal", v.Equal)
-	x.json.number("index", v.Index)
-	objects(&x.json, "digests", v.Digests, func(d job.NodeDigest) {
-		x.json.text("id", d.ID)
-		x.json.text("digest", d.Digest)
-		x.json.textUnlessEmpty("error", d.Error)
-	})
-	x.json.endObject()
-	return nil
+	r = wire.Verification{Equal: v.Equal, Index: v.Index}
+	r.Digests = each(v.Digests, func(d job.NodeDigest) wire.Digest { return wire.Digest{ID: d.ID, Digest: d.Digest, Error: d.Error} })
+	return r, err
 }

@@ -14,23 +14,23 @@ const (
 )
 
 // dead handles GET /v1/dead.
-func (s *server) dead(x *call) error { return s.deadReasons(x, "") }
+func (s *server) dead(x *call) (wire.DeadReasons, error) { return s.deadReasons(x, "") }
 
 // topicDead handles GET /v1/topics/{topic}/dead.
-func (s *server) topicDead(x *call) error {
+func (s *server) topicDead(x *call) (r wire.DeadReasons, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
+		return r, err
 	}
 	return s.deadReasons(x, topic)
 }
 
 // deadReasons responds with the reasons that most dead jobs of a topic have, of all topics if
 // topic is empty.
-func (s *server) deadReasons(x *call, topic string) error {
+func (s *server) deadReasons(x *call, topic string) (r wire.DeadReasons, err error) {
 	most, stale, err := x.deadQuery()
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
@@ -39,38 +39,31 @@ func (s *server) deadReasons(x *call, topic string) error {
 		err = x.claim(deadRoom(a.Groups))
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
-	w := &x.json
-	w.success()
-	w.textUnlessEmpty("topic", topic)
-	w.number("jobs", a.Jobs)
+	r = wire.DeadReasons{Topic: topic, Jobs: a.Jobs, More: a.More, Incomplete: a.Incomplete}
 	if topic == "" {
-		w.number("reasons", a.Reasons)
+		r.Reasons = &a.Reasons
 	}
-	objects(w, "groups", a.Groups, func(g *jobpb.DeadGroup) {
-		w.text("reason", g.Reason)
-		w.number("jobs", g.Jobs)
+	r.Groups = each(a.Groups, func(g *jobpb.DeadGroup) wire.DeadReason {
+		shown := wire.DeadReason{Reason: g.Reason, Jobs: g.Jobs, Example: g.FirstId, FirstDiedAt: wire.Time(g.FirstDiedMs)}
 		if topic == "" {
-			w.number("topics", g.Topics)
+			shown.Topics = g.Topics
 		}
-		x.firstDead(g)
+		return shown
 	})
-	w.booleanIfTrue("more", a.More)
-	w.booleanIfTrue("incomplete", a.Incomplete)
-	w.endObject()
-	return nil
+	return r, nil
 }
 
 // deadTopics handles GET /v1/dead/topics.
-func (s *server) deadTopics(x *call) error {
+func (s *server) deadTopics(x *call) (r wire.DeadTopics, err error) {
 	query := x.r.URL.Query()
 	if !query.Has("exact_reason") {
-		return job.Invalid("exact_reason", "is missing; an empty one is that of jobs without a reason")
+		return r, job.Invalid("exact_reason", "is missing; an empty one is that of jobs without a reason")
 	}
 	most, stale, err := x.deadQuery()
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
@@ -79,22 +72,13 @@ func (s *server) deadTopics(x *call) error {
 		err = x.claim(deadRoom(a.Groups))
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
-	w := &x.json
-	w.success()
-	w.text("reason", query.Get("exact_reason"))
-	w.number("jobs", a.Jobs)
-	w.number("topics", a.Topics)
-	objects(w, "groups", a.Groups, func(g *jobpb.DeadGroup) {
-		w.text("topic", g.Topic)
-		w.number("jobs", g.Jobs)
-		x.firstDead(g)
+	r = wire.DeadTopics{Reason: query.Get("exact_reason"), Jobs: a.Jobs, Topics: a.Topics, More: a.Topics > uint64(len(a.Groups)), Incomplete: a.Incomplete}
+	r.Groups = each(a.Groups, func(g *jobpb.DeadGroup) wire.DeadTopic {
+		return wire.DeadTopic{Topic: g.Topic, Jobs: g.Jobs, Example: g.FirstId, FirstDiedAt: wire.Time(g.FirstDiedMs)}
 	})
-	w.booleanIfTrue("more", a.Topics > uint64(len(a.Groups)))
-	w.booleanIfTrue("incomplete", a.Incomplete)
-	w.endObject()
-	return nil
+	return r, nil
 }
 
 // deadQuery parses the query parameters of reads of dead jobs by reason.
@@ -108,14 +92,6 @@ func (x *call) deadQuery() (most uint32, stale bool, err error) {
 	}
 	stale, err = x.stale()
 	return most, stale, err
-}
-
-// firstDead writes which job of a group died first, and when if that is known.
-func (x *call) firstDead(g *jobpb.DeadGroup) {
-	x.json.text("example", g.FirstId)
-	if g.FirstDiedMs != 0 {
-		x.json.timestamp("first_died_at", g.FirstDiedMs)
-	}
 }
 
 // deadRoom returns how many bytes groups take in a response, about.

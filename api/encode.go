@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tarry/job/jobpb"
@@ -26,6 +27,63 @@ func (w *writer) endObject()   { w.b = append(w.b, '}') }
 
 // success begins the response of a successful call.
 func (w *writer) success() { w.beginObject(); w.boolean("success", true) }
+
+// reply writes the reply of a successful call.
+func (x *call) reply(v any) error {
+	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return err
+	}
+	x.json.success()
+	if len(b) > len("{}") {
+		x.json.b = append(append(x.json.b, ','), b[1:]...)
+	} else {
+		x.json.endObject()
+	}
+	return nil
+}
+
+// each returns what f makes of each item of a list.
+func each[From, To any](list []From, f func(From) To) []To {
+	made := make([]To, len(list))
+	for i, one := range list {
+		made[i] = f(one)
+	}
+	return made
+}
+
+// answer is the handler of a call of which f returns the reply.
+func answer[Reply any](f func(*server, *call) (Reply, error)) func(*server, *call) error {
+	return func(s *server, x *call) error {
+		r, err := f(s, x)
+		if err != nil {
+			return err
+		}
+		return x.reply(r)
+	}
+}
+
+// take is answer for a call with a request, which must be a JSON object.
+func take[Request, Reply any](f func(*server, *call, *Request) (Reply, error)) func(*server, *call) error {
+	return answer(func(s *server, x *call) (r Reply, err error) {
+		q := new(Request)
+		if err = x.decode(maxSmallRequest, q); err != nil {
+			return r, err
+		}
+		return f(s, x, q)
+	})
+}
+
+// mayTake is take for a request that may be left out.
+func mayTake[Request, Reply any](f func(*server, *call, *Request) (Reply, error)) func(*server, *call) error {
+	return answer(func(s *server, x *call) (r Reply, err error) {
+		q := new(Request)
+		if err = x.decodeOptional(maxSmallRequest, q); err != nil {
+			return r, err
+		}
+		return f(s, x, q)
+	})
+}
 
 func (w *writer) beginNamedObject(name string) { w.name(name); w.b = append(w.b, '{') }
 

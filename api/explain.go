@@ -5,30 +5,24 @@ import (
 	"strings"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // explainJob handles GET /v1/jobs/{id}/explain.
-func (s *server) explainJob(x *call) error {
+func (s *server) explainJob(x *call) (r wire.Explanation, err error) {
 	e, err := find(x, x.pathID, s.explanation)
 	if err == nil {
 		err = x.claim(int64(e.SizeVT()) + answerOverhead)
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
-	x.json.success()
-	x.json.text("id", e.Id)
-	x.json.number("seq", e.Seq)
-	x.json.text("topic", e.Topic)
-	x.json.text("state", stateNames[e.State])
-	x.json.timestamp("due_at", e.DueMs)
-	x.json.seconds("late", e.LateMs)
-	x.json.text("text", e.Text)
-	objects(&x.json, "causes", e.Causes, x.json.cause)
-	x.json.endObject()
-	return nil
+	return wire.Explanation{
+		ID: e.Id, Seq: e.Seq, Topic: e.Topic, State: stateNames[e.State], DueAt: wire.Time(e.DueMs), Late: wire.SecondsOf(e.LateMs), Text: e.Text,
+		Causes: each(e.Causes, causeShown),
+	}, nil
 }
 
 func (s *server) explanation(ctx context.Context, id string, stale bool) (*jobpb.Explanation, error) {
@@ -40,14 +34,8 @@ func (s *server) explanation(ctx context.Context, id string, stale bool) (*jobpb
 	return a.GetExplanation(), err
 }
 
-// cause adds the fields of one cause.
-func (w *writer) cause(c *jobpb.Cause) {
-	w.text("cause", strings.ToLower(c.Kind.String()))
-	if c.LateMs > 0 {
-		w.seconds("late", c.LateMs)
+func causeShown(c *jobpb.Cause) wire.Cause {
+	return wire.Cause{
+		Cause: strings.ToLower(c.Kind.String()), Late: wire.SecondsOf(max(c.LateMs, 0)), Until: wire.Time(c.UntilMs), At: wire.Time(c.AtMs), Count: c.Count, Text: c.Text,
 	}
-	w.timestamp("until", c.UntilMs)
-	w.timestamp("at", c.AtMs)
-	w.numberUnlessZero("count", c.Count)
-	w.text("text", c.Text)
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"math"
 	"net/url"
-	"strconv"
 	"time"
 
 	"tarry/api/wire"
@@ -18,23 +17,23 @@ const (
 )
 
 // topicForecast handles GET /v1/topics/{topic}/forecast.
-func (s *server) topicForecast(x *call) error {
+func (s *server) topicForecast(x *call) (r wire.Forecast, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
+		return r, err
 	}
 	return s.forecastOf(x, topic)
 }
 
 // forecast handles GET /v1/forecast.
-func (s *server) forecast(x *call) error { return s.forecastOf(x, "") }
+func (s *server) forecast(x *call) (wire.Forecast, error) { return s.forecastOf(x, "") }
 
 // forecastOf responds with the forecast of a topic, of all if topic is empty.
-func (s *server) forecastOf(x *call, topic string) error {
+func (s *server) forecastOf(x *call, topic string) (r wire.Forecast, err error) {
 	now := time.Now()
 	q, err := x.forecastSteps(now, "steps", defaultForecastSteps, job.MaxForecastSteps)
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
@@ -43,34 +42,19 @@ func (s *server) forecastOf(x *call, topic string) error {
 		err = x.claim(answerOverhead + maxCountBytes*int64(q.n))
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
-	w := &x.json
-	w.success()
-	w.textUnlessEmpty("topic", topic)
-	w.timestamp("start", q.start)
-	w.seconds("step", q.step)
-	w.beginList("jobs")
-	for _, n := range f.Jobs {
-		w.comma()
-		w.b = strconv.AppendUint(w.b, n, 10)
-	}
-	w.endList()
-	w.number("before", f.Before)
-	w.number("after", f.After)
-	w.number("overdue", f.Overdue)
-	w.endObject()
-	return nil
+	return wire.Forecast{Topic: topic, Start: wire.Time(q.start), Step: wire.SecondsOf(q.step), Jobs: f.Jobs, Before: f.Before, After: f.After, Overdue: f.Overdue}, nil
 }
 
 // maxCountBytes is how many bytes a number of jobs takes in a response, about.
 const maxCountBytes = 8
 
 // forecastTopics handles GET /v1/forecast/topics.
-func (s *server) forecastTopics(x *call) error {
+func (s *server) forecastTopics(x *call) (r wire.DueTopics, err error) {
 	q, err := x.forecastSteps(time.Now(), "max", defaultDueTopics, job.MaxDueTopics)
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
@@ -79,19 +63,10 @@ func (s *server) forecastTopics(x *call) error {
 		err = x.claim(answerOverhead * int64(1+len(due.Topics)))
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
-	w := &x.json
-	w.success()
-	w.timestamp("start", q.start)
-	w.seconds("step", q.step)
-	w.number("jobs", due.Jobs)
-	objects(w, "topics", due.Topics, func(t *jobpb.DueTopic) {
-		w.text("topic", t.Topic)
-		w.number("jobs", t.Jobs)
-	})
-	w.endObject()
-	return nil
+	topics := each(due.Topics, func(t *jobpb.DueTopic) wire.DueTopic { return wire.DueTopic{Topic: t.Topic, Jobs: t.Jobs} })
+	return wire.DueTopics{Start: wire.Time(q.start), Step: wire.SecondsOf(q.step), Jobs: due.Jobs, Topics: topics}, nil
 }
 
 // forecastSteps is what the query of a forecast names. start and step are in milliseconds.

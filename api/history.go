@@ -1,6 +1,9 @@
 package api
 
-import "tarry/job/jobpb"
+import (
+	"tarry/api/wire"
+	"tarry/job/jobpb"
+)
 
 var eventNames = map[jobpb.Event_Kind]string{
 	jobpb.Event_ADDED:     "added",
@@ -18,34 +21,25 @@ var eventNames = map[jobpb.Event_Kind]string{
 }
 
 // jobHistory handles GET /v1/jobs/{id}/history.
-func (s *server) jobHistory(x *call) error {
+func (s *server) jobHistory(x *call) (r wire.History, err error) {
 	j, err := find(x, x.pathID, s.reads.Job)
 	if err == nil {
 		err = x.claim(int64(len(j.History)+1) * answerOverhead)
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
-	x.json.success()
-	x.json.text("id", j.Id)
-	x.json.number("seq", j.Seq)
-	x.json.text("topic", j.Topic)
-	x.json.text("state", stateNames[j.State])
-	objects(&x.json, "events", j.History, x.json.event)
-	x.json.number("dropped", uint64(j.HistoryDropped))
-	x.json.endObject()
-	return nil
+	return wire.History{
+		ID: j.Id, Seq: j.Seq, Topic: j.Topic, State: stateNames[j.State], Events: each(j.History, eventShown), Dropped: uint64(j.HistoryDropped),
+	}, nil
 }
 
-// event adds the fields of one event of a job's history.
-func (w *writer) event(e *jobpb.Event) {
-	w.timestamp("at", e.AtMs)
-	w.text("event", eventNames[e.Kind])
-	w.text("state", stateNames[e.State])
-	if e.Kind != jobpb.Event_ADDED {
-		w.number("attempt", uint64(e.Attempt))
+func eventShown(e *jobpb.Event) wire.Event {
+	shown := wire.Event{
+		At: wire.Time(e.AtMs), Event: eventNames[e.Kind], State: stateNames[e.State], DueAt: wire.Time(e.DueMs), Consumer: e.Consumer, Reason: e.Reason,
 	}
-	w.timestamp("due_at", e.DueMs)
-	w.textUnlessEmpty("consumer", e.Consumer)
-	w.textUnlessEmpty("reason", e.Reason)
+	if e.Kind != jobpb.Event_ADDED {
+		shown.Attempt = new(uint64(e.Attempt))
+	}
+	return shown
 }

@@ -9,48 +9,36 @@ import (
 )
 
 // putNamespace handles PUT /v1/namespaces/{namespace}.
-func (s *server) putNamespace(x *call) error {
-	name, err := x.pathValue("namespace")
-	if err != nil {
-		return err
-	}
-	var q wire.NamespaceRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
+func (s *server) putNamespace(x *call, q *wire.NamespaceRequest) (r wire.NamespacePut, err error) {
+	if r.Name, err = x.pathValue("namespace"); err != nil {
+		return r, err
 	}
 	put := new(jobpb.PutNamespace)
-	if put.Namespace, err = q.Namespace(name); err != nil {
-		return err
+	if put.Namespace, err = q.Namespace(r.Name); err != nil {
+		return r, err
 	}
 	if put.IfRevision, err = x.queryRevision(); err != nil {
-		return err
+		return r, err
 	}
-	return s.apply(x, &jobpb.Op{Kind: &jobpb.Op_PutNamespace{PutNamespace: put}}, func(r *jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("name", name)
-		x.json.number("revision", r.GetDetails().GetNamespaceRevision())
-		x.json.boolean("existing", r.Existing)
-	})
+	done, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutNamespace{PutNamespace: put}})
+	r.Revision, r.Existing = done.GetDetails().GetNamespaceRevision(), done.GetExisting()
+	return r, err
 }
 
 // deleteNamespace handles DELETE /v1/namespaces/{namespace}.
-func (s *server) deleteNamespace(x *call) error {
-	name, err := x.pathValue("namespace")
-	if err != nil {
-		return err
+func (s *server) deleteNamespace(x *call) (r wire.NamespaceDeleted, err error) {
+	if r.Name, err = x.pathValue("namespace"); err != nil {
+		return r, err
 	}
 	revision, err := x.queryRevision()
 	if err != nil {
-		return err
+		return r, err
 	}
-	op := &jobpb.Op{Kind: &jobpb.Op_DeleteNamespace{DeleteNamespace: &jobpb.DeleteNamespace{Name: name, IfRevision: revision}}}
-	return s.apply(x, op, func(*jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("name", name)
-	})
+	_, err = s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_DeleteNamespace{DeleteNamespace: &jobpb.DeleteNamespace{Name: r.Name, IfRevision: revision}}})
+	return r, err
 }
 
-func (s *server) getNamespace(x *call) error {
+func (s *server) getNamespace(x *call) (r wire.NamespaceReply, err error) {
 	path := func() (string, error) { return x.pathValue("namespace") }
 	n, err := find(x, path, func(ctx context.Context, name string, stale bool) (*jobpb.NamespaceUse, error) {
 		a, err := s.Queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Namespace{Namespace: name}}, stale)
@@ -62,59 +50,35 @@ func (s *server) getNamespace(x *call) error {
 		}
 		return a.Namespaces[0], nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		r.Namespace = namespaceShown(n)
 	}
-	x.json.success()
-	x.json.namespace(n)
-	x.json.endObject()
-	return nil
+	return r, err
 }
 
 // namespaces handles GET /v1/namespaces: all of them, because they are few.
-func (s *server) namespaces(x *call) error {
+func (s *server) namespaces(x *call) (r wire.Namespaces, err error) {
 	stale, err := x.stale()
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	a, err := s.Queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Namespaces{Namespaces: new(jobpb.Empty)}}, stale)
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	objects(&x.json, "namespaces", a.GetNamespaces(), x.json.namespace)
-	x.json.endObject()
-	return nil
+	r.Namespaces = each(a.GetNamespaces(), namespaceShown)
+	return r, err
 }
 
-// namespace adds the fields of a namespace and what it holds.
-func (w *writer) namespace(n *jobpb.NamespaceUse) {
-	def := n.Namespace
-	w.text("name", def.GetName())
-	w.number("revision", def.GetRevision())
-	w.text("topic_prefix", def.GetTopicPrefix())
-	w.textUnlessEmpty("id_prefix", def.GetIdPrefix())
-	w.textUnlessEmpty("description", def.GetDescription())
-	w.beginNamedObject("quotas")
-	if q := def.GetQuotas(); q != nil {
-		for _, one := range []struct {
-			name  string
-			limit *uint64
-		}{{"jobs", q.Jobs}, {"bytes", q.Bytes}, {"topics", q.Topics}} {
-			if one.limit != nil {
-				w.number(one.name, *one.limit)
-			}
-		}
-		if q.RateMilli != nil {
-			w.float("rate", float64(*q.RateMilli)/1000)
-		}
+// namespaceShown returns a namespace and what it holds.
+func namespaceShown(n *jobpb.NamespaceUse) wire.Namespace {
+	def, q := n.Namespace, n.Namespace.GetQuotas()
+	shown := wire.Namespace{
+		Name: def.GetName(), Revision: def.GetRevision(), TopicPrefix: def.GetTopicPrefix(), IDPrefix: def.GetIdPrefix(), Description: def.GetDescription(),
+		Quotas: wire.NamespaceQuotas{Rate: float64(q.GetRateMilli()) / 1000},
+		Use:    wire.NamespaceUse{Jobs: n.Jobs, Bytes: n.Bytes, Topics: n.Topics},
 	}
-	w.endObject()
-	w.beginNamedObject("use")
-	w.number("jobs", n.Jobs)
-	w.number("bytes", n.Bytes)
-	w.number("topics", n.Topics)
-	w.endObject()
+	if q != nil {
+		shown.Quotas.Jobs, shown.Quotas.Bytes, shown.Quotas.Topics = q.Jobs, q.Bytes, q.Topics
+	}
+	return shown
 }

@@ -43,31 +43,19 @@ func (s *server) events(x *call) error {
 }
 
 // about responds with this node's build and settings.
-func (s *server) about(x *call) error {
+func (s *server) about(*call) (wire.Node, error) {
 	a := &s.About
-	x.json.success()
-	x.json.text("id", a.ID)
-	x.json.text("release", a.Release)
-	x.json.text("revision", a.Revision)
-	x.json.text("go", a.Go)
-	x.json.text("platform", a.Platform)
-	x.json.timestamp("started_at", a.StartedMS())
-	x.json.boolean("draining", s.Draining())
-	x.json.number("store_format", uint64(a.StoreFormat))
-	x.json.number("wire_version", uint64(a.WireVersion))
-	x.json.number("backup_format", uint64(a.BackupFormat))
-	x.json.number("min_cluster_version", uint64(a.Runs.Min))
-	x.json.number("max_cluster_version", uint64(a.Runs.Max))
-	objects(&x.json, "settings", a.Settings, func(v job.NodeSetting) {
-		x.json.text("name", v.Name)
+	settings := each(a.Settings, func(v job.NodeSetting) wire.NodeSetting {
 		if v.Name == "log-level" { // it may have changed since the start
 			v.Value = strings.ToLower(s.LogLevel.Level().String())
 		}
-		x.json.text("value", v.Value)
-		x.json.booleanIfTrue("hidden", v.Hidden)
+		return wire.NodeSetting{Name: v.Name, Value: v.Value, Hidden: v.Hidden}
 	})
-	x.json.endObject()
-	return nil
+	return wire.Node{
+		ID: a.ID, Release: a.Release, Revision: a.Revision, Go: a.Go, Platform: a.Platform, StartedAt: wire.Time(a.StartedMS()), Draining: s.Draining(),
+		StoreFormat: uint64(a.StoreFormat), WireVersion: uint64(a.WireVersion), BackupFormat: uint64(a.BackupFormat),
+		MinClusterVersion: uint64(a.Runs.Min), MaxClusterVersion: uint64(a.Runs.Max), Settings: settings,
+	}, nil
 }
 
 // nodeLog responds with the last lines of this node's log.
@@ -91,27 +79,19 @@ func (s *server) nodeLog(x *call) error {
 }
 
 // putLogLevel sets the lowest level that this node logs, until somebody sets another or it restarts.
-func (s *server) putLogLevel(x *call) error {
-	var q wire.LogLevelRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) putLogLevel(_ *call, q *wire.LogLevelRequest) (r wire.LogLevel, err error) {
 	if !q.Level.Set {
-		return job.Invalid("level", "is missing; it takes one of: %s", strings.Join(wire.LogLevels, ", "))
+		return r, job.Invalid("level", "is missing; it takes one of: %s", strings.Join(wire.LogLevels, ", "))
 	}
 	if _, err := wire.WordOf("level", q.Level, wire.LogLevels); err != nil {
-		return err
+		return r, err
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(q.Level.V)); err != nil {
-		return err
+		return r, err
 	}
 	s.LogLevel.Set(level)
-	x.json.success()
-	x.json.text("node", s.About.ID)
-	x.json.text("level", q.Level.V)
-	x.json.endObject()
-	return nil
+	return wire.LogLevel{Node: s.About.ID, Level: q.Level.V}, nil
 }
 
 // drain drains this node, or ends its drain.

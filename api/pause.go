@@ -9,18 +9,14 @@ import (
 )
 
 // pauseTopic handles POST /v1/topics/{topic}/pause.
-func (s *server) pauseTopic(x *call) error {
+func (s *server) pauseTopic(x *call, q *wire.PauseRequest) (r wire.Pause, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
-	}
-	var q wire.PauseRequest
-	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
-		return err
+		return r, err
 	}
 	op, now := &jobpb.PauseTopic{Topic: topic, Create: true}, time.Now()
 	if q.For.Set && q.Until.Set {
-		return job.Invalid("for", "and until are both given; give one")
+		return r, job.Invalid("for", "and until are both given; give one")
 	}
 	if q.Until.Set {
 		if op.UntilMs, err = q.Until.Millis("until", now); err == nil && op.UntilMs <= now.UnixMilli() {
@@ -33,33 +29,31 @@ func (s *server) pauseTopic(x *call) error {
 		}
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
 	op.Endless = !q.Until.Set && !q.For.Set
 	return s.paused(x, op)
 }
 
 // resumeTopic handles POST /v1/topics/{topic}/resume.
-func (s *server) resumeTopic(x *call) error {
+func (s *server) resumeTopic(x *call) (r wire.Pause, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
+		return r, err
 	}
 	return s.paused(x, &jobpb.PauseTopic{Topic: topic})
 }
 
-func (s *server) paused(x *call, op *jobpb.PauseTopic) error {
-	return s.apply(x, &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}}, func(r *jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("topic", op.Topic)
-		x.json.pause(r.DueMs)
-	})
+func (s *server) paused(x *call, op *jobpb.PauseTopic) (wire.Pause, error) {
+	done, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}})
+	paused, until := pauseShown(done.GetDueMs())
+	return wire.Pause{Topic: op.Topic, Paused: paused, PausedUntil: until}, err
 }
 
-// pause adds whether a topic is paused, and until when if the pause has an end.
-func (w *writer) pause(untilMS int64) {
-	w.boolean("paused", untilMS != 0)
-	if untilMS != job.NeverMS {
-		w.timestamp("paused_until", untilMS)
+// pauseShown reports whether a topic is paused, and until when if the pause has an end.
+func pauseShown(untilMS int64) (paused bool, until wire.Time) {
+	if untilMS == job.NeverMS {
+		return true, 0
 	}
+	return untilMS != 0, wire.Time(untilMS)
 }

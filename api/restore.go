@@ -6,48 +6,30 @@ import (
 	"net/http"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 )
 
 // restore replaces the state of the cluster by the backup in the request's body. It reads that as
 // it arrives. Who sends it is on record from the beginning.
-func (s *server) restore(x *call) error {
+func (s *server) restore(x *call) (r wire.Restored, err error) {
 	o, err := restoreOptions(x)
 	if err != nil {
-		return err
+		return r, err
 	}
 	if s.Draining() {
-		return job.NotApplied("this node is stopping; use another")
+		return r, job.NotApplied("this node is stopping; use another")
 	}
 	s.Logger.Warn("a client sends a backup to replace the state", "from", x.r.RemoteAddr, "dry_run", o.DryRun)
 	body := &restoreBody{x: x, timeout: s.Timeout, until: time.Now().Add(job.MaxBackupTime)}
 	done, err := s.Operator.Restore(x.r.Context(), body, o)
 	if err != nil {
-		return err
+		return r, err
 	}
-	x.json.success()
-	x.json.boolean("dry_run", o.DryRun)
-	x.json.number("index", done.Index)
-	x.json.text("backup_cluster", done.BackupCluster)
-	x.json.number("backup_index", done.BackupIndex)
-	x.json.timestamp("backup_at", done.BackupTime.UnixMilli())
-	x.json.seconds("shift", done.Shift.Milliseconds())
-	x.counts("before", done.Before)
-	x.counts("after", done.After)
-	x.json.number("tokens", uint64(done.Tokens))
-	x.json.endObject()
-	return nil
-}
-
-func (x *call) counts(name string, c job.JobCounts) {
-	x.json.beginNamedObject(name)
-	x.json.number("topics", c.Topics)
-	x.json.number("delayed", c.Delayed)
-	x.json.number("ready", c.Ready)
-	x.json.number("reserved", c.Reserved)
-	x.json.number("dead", c.Dead)
-	x.json.number("retained", c.Retained)
-	x.json.endObject()
+	return wire.Restored{
+		DryRun: o.DryRun, Index: done.Index, BackupCluster: done.BackupCluster, BackupIndex: done.BackupIndex, BackupAt: wire.Time(done.BackupTime.UnixMilli()),
+		Shift: wire.SecondsOf(done.Shift.Milliseconds()), Before: wire.RestoredCounts(done.Before), After: wire.RestoredCounts(done.After), Tokens: uint64(done.Tokens),
+	}, nil
 }
 
 func restoreOptions(x *call) (o job.RestoreOptions, err error) {

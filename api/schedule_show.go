@@ -11,97 +11,84 @@ import (
 )
 
 // previewSchedule responds with the next runs of a schedule, as this node computes them.
-func (s *server) previewSchedule(x *call) error {
+func (s *server) previewSchedule(x *call) (r wire.Preview, err error) {
 	query := x.r.URL.Query()
 	name, err := oneName(query, "max", "count")
 	if err != nil {
-		return err
+		return r, err
 	}
 	most := wire.Opt[int64]{V: defaultPreview}
 	if err := numberIn(query, name, &most); err != nil {
-		return err
+		return r, err
 	}
 	info, err := s.findSchedule(x)
 	if err != nil {
-		return err
+		return r, err
 	}
-	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), name, most.V)
+	return s.preview(info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), name, most.V)
 }
 
 // previewSpec responds with the runs of a schedule that does not exist.
-func (s *server) previewSpec(x *call) error {
-	var q wire.PreviewRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) previewSpec(_ *call, q *wire.PreviewRequest) (r wire.Preview, err error) {
 	now := time.Now()
 	made := &jobpb.Schedule{}
 	if err := q.Fill(made, now); err != nil {
-		return err
+		return r, err
 	}
 	after := now.UnixMilli()
 	if q.After.Set {
 		var err error
 		if after, err = q.After.Millis("after", now); err != nil {
-			return err
+			return r, err
 		}
 	}
 	if err := schedule.Check(made, after); err != nil {
-		return err
+		return r, err
 	}
 	name, most := "max", q.Max
 	if q.Count.Set {
 		if q.Max.Set {
-			return job.Invalid("count", "and max are both given; count is the old name of max")
+			return r, job.Invalid("count", "and max are both given; count is the old name of max")
 		}
 		name, most = "count", q.Count
 	}
-	return s.preview(x, made, after, after, name, most.Or(defaultPreview))
+	return s.preview(made, after, after, name, most.Or(defaultPreview))
 }
 
-func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after int64, name string, most int64) error {
+func (s *server) preview(def *jobpb.Schedule, anchor, after int64, name string, most int64) (r wire.Preview, err error) {
 	n, err := wire.Within(name, most, wire.MaxPreview)
 	if err != nil {
-		return err
+		return r, err
 	}
 	t, err := schedule.New(def, anchor)
 	if err != nil {
-		return err
+		return r, err
 	}
-	x.json.success()
-	objects(&x.json, "runs", t.List(after, int(n)), func(ms int64) {
-		x.json.timestamp("planned_at", ms)
-		x.json.text("local", job.FormatInstant(ms, t.OffsetOf(ms)))
+	r.Runs = each(t.List(after, int(n)), func(ms int64) wire.PlannedRun {
+		return wire.PlannedRun{PlannedAt: wire.Time(ms), Local: job.FormatInstant(ms, t.OffsetOf(ms))}
 	})
-	x.json.endObject()
-	return nil
+	return r, nil
 }
 
 // scheduleRuns responds with the outcomes of the last runs, the latest first.
-func (s *server) scheduleRuns(x *call) error {
+func (s *server) scheduleRuns(x *call) (r wire.Runs, err error) {
 	info, err := s.findSchedule(x)
-	if err != nil {
-		return err
+	if err == nil {
+		r.Runs = each(info.State.Past, runShown)
+		slices.Reverse(r.Runs)
 	}
-	x.json.success()
-	past := slices.Clone(info.State.Past)
-	slices.Reverse(past)
-	objects(&x.json, "runs", past, x.json.pastRun)
-	x.json.endObject()
-	return nil
+	return r, err
 }
 
-func (w *writer) pastRun(p *jobpb.PastRun) {
-	w.timestamp("planned_at", p.PlannedMs)
-	w.timestamp("at", p.AtMs)
-	w.text("outcome", outcomeNames[p.Outcome])
-	w.booleanIfTrue("now", p.Now)
-	w.numberUnlessZero("count", p.Count)
-	w.textUnlessEmpty("id", p.Id)
-	w.numberUnlessZero("seq", p.Seq)
-	if p.Code != jobpb.Code_OK {
-		w.text("code", string(job.CodeOfResult(p.Code)))
+func runShown(p *jobpb.PastRun) wire.Run {
+	shown := wire.Run{
+		PlannedAt: wire.Time(p.PlannedMs), At: wire.Time(p.AtMs), Outcome: outcomeNames[p.Outcome],
+		Now: p.Now, Count: p.Count, ID: p.Id, Seq: p.Seq,
 	}
+	if p.Code != jobpb.Code_OK {
+		shown.Code = string(job.CodeOfResult(p.Code))
+	}
+	return shown
 }
 
 // schedule adds all fields of a schedule except its last runs.

@@ -84,34 +84,32 @@ func (x *call) pathSchedule() (string, error) {
 	return name, job.CheckScheduleName("name", name)
 }
 
-func (s *server) putSchedule(x *call) error {
+func (s *server) putSchedule(x *call, q *wire.ScheduleRequest) (r wire.SchedulePut, err error) {
 	name, err := x.pathSchedule()
 	if err != nil {
-		return err
-	}
-	var q wire.ScheduleRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
+		return r, err
 	}
 	if query := x.r.URL.Query(); query.Has("if_revision") {
 		if q.IfRevision.Set {
-			return job.Invalid("if_revision", "is given in the query and in the request; give it in the query")
+			return r, job.Invalid("if_revision", "is given in the query and in the request; give it in the query")
 		}
 		if err := numberIn(query, "if_revision", &q.IfRevision); err != nil {
-			return err
+			return r, err
 		}
 	}
-	op, err := s.scheduleOp(&q, name, time.Now())
+	op, err := s.scheduleOp(q, name, time.Now())
 	if err != nil {
-		return err
+		return r, err
 	}
-	return s.apply(x, op, func(r *jobpb.Result) {
-		if !r.Existing && !r.Replaced {
-			x.status = http.StatusCreated
-		}
-		s.awaitPlan(x, name)
-		x.json.schedulePut(r)
-	})
+	done, err := s.doOne(x, op)
+	if err != nil {
+		return r, err
+	}
+	if !done.Existing && !done.Replaced {
+		x.status = http.StatusCreated
+	}
+	s.awaitPlan(x, name)
+	return wire.SchedulePut{Schedule: done.Id, Revision: done.GetDetails().GetScheduleRevision(), Existing: done.Existing, Replaced: done.Replaced}, nil
 }
 
 // planTime is how long a call waits until the leader has computed the next run of the schedule that it
@@ -132,51 +130,37 @@ func (s *server) awaitPlan(x *call, name string) {
 	}
 }
 
-// schedulePut adds the fields of a successful put.
-func (w *writer) schedulePut(r *jobpb.Result) {
-	w.boolean("success", true)
-	w.text("schedule", r.Id)
-	w.number("revision", r.GetDetails().GetScheduleRevision())
-	w.boolean("existing", r.Existing)
-	w.booleanIfTrue("replaced", r.Replaced)
-}
-
 // pauseSchedule handles POST /v1/schedules/{name}/pause and resume.
 func pauseSchedule(paused bool) func(*server, *call) error {
-	return func(s *server, x *call) error {
+	return answer(func(s *server, x *call) (r wire.SchedulePause, err error) {
 		name, err := x.pathSchedule()
 		if err != nil {
-			return err
+			return r, err
 		}
-		op := &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Paused: &paused}}}
-		return s.apply(x, op, func(r *jobpb.Result) {
-			s.awaitPlan(x, name)
-			x.json.boolean("success", true)
-			x.json.text("schedule", r.Id)
-			x.json.number("revision", r.GetDetails().GetScheduleRevision())
-			x.json.boolean("paused", paused)
-		})
-	}
+		done, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Paused: &paused}}})
+		if err != nil {
+			return r, err
+		}
+		s.awaitPlan(x, name)
+		return wire.SchedulePause{Schedule: done.Id, Revision: done.GetDetails().GetScheduleRevision(), Paused: paused}, nil
+	})
 }
 
-func (s *server) deleteSchedule(x *call) error {
+func (s *server) deleteSchedule(x *call) (r wire.ScheduleDeleted, err error) {
 	name, err := x.pathSchedule()
 	if err != nil {
-		return err
+		return r, err
 	}
 	var given wire.Opt[int64]
 	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
-		return err
+		return r, err
 	}
 	revision, err := wire.ScheduleRevision(given)
 	if err != nil {
-		return err
+		return r, err
 	}
-	op := &jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: &jobpb.DeleteSchedule{Name: name, IfRevision: revision}}}
-	return s.apply(x, op, func(r *jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("schedule", r.Id)
-	})
+	done, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: &jobpb.DeleteSchedule{Name: name, IfRevision: revision}}})
+	return wire.ScheduleDeleted{Schedule: done.GetId()}, err
 }
 
 // findSchedule finds the schedule in the path, and claims memory for a response with it.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/internal/secretkeys"
 	"tarry/job"
@@ -48,12 +49,12 @@ func (s *server) pushTopics(ctx context.Context) (topics []*jobpb.Topic, err err
 }
 
 // secrets handles GET /v1/secrets.
-func (s *server) secrets(x *call) error {
+func (s *server) secrets(x *call) (r wire.SecretKeys, err error) {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	topics, err := s.pushTopics(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
 	plain, used := uint64(0), map[string]uint64{}
 	for _, t := range topics {
@@ -70,59 +71,42 @@ func (s *server) secrets(x *call) error {
 			ids = append(ids, id)
 		}
 	}
-	x.json.success()
-	objects(&x.json, "keys", ids, func(id string) {
-		x.json.text("id", id)
-		x.json.number("topics", used[id])
-		x.json.boolean("held", slices.Contains(held, id))
-		x.json.booleanIfTrue("seals", len(held) > 0 && id == held[0])
+	r.Plain = plain
+	r.Keys = each(ids, func(id string) wire.SecretKey {
+		return wire.SecretKey{ID: id, Topics: used[id], Held: slices.Contains(held, id), Seals: len(held) > 0 && id == held[0]}
 	})
-	x.json.number("plain", plain)
-	x.json.endObject()
-	return nil
-}
-
-// rewrapped is what became of the secrets of all topics.
-type rewrapped struct {
-	done, unchanged, failed uint64
-	reason                  string // of the first that failed
+	return r, nil
 }
 
 // rewrapSecrets handles POST /v1/secrets/rewrap: it seals with the first key of this node what is
 // plain, or sealed with another one. It can be repeated.
-func (s *server) rewrapSecrets(x *call) error {
+func (s *server) rewrapSecrets(x *call) (r wire.Rewrapped, err error) {
 	if s.Secrets == nil {
-		return job.Errorf(job.CodeConflict, "this node has no keys for secrets: start it with --secrets-key-file, or use a node that has them")
+		return r, job.Errorf(job.CodeConflict, "this node has no keys for secrets: start it with --secrets-key-file, or use a node that has them")
 	}
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	topics, err := s.pushTopics(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
-	var all rewrapped
 	for _, t := range topics {
 		changed, err := s.rewrap(ctx, t)
 		switch {
 		case ctx.Err() != nil:
-			return job.Unknown("the secrets of the first %d topics were sealed; repeat the call", all.done)
+			return r, job.Unknown("the secrets of the first %d topics were sealed; repeat the call", r.Rewrapped)
 		case err != nil:
-			if all.failed++; all.failed == 1 {
-				all.reason = "topic " + t.Name + ": " + err.Error()
+			if r.Failed++; r.Failed == 1 {
+				r.Reason = "topic " + t.Name + ": " + err.Error()
 			}
 		case changed:
-			all.done++
+			r.Rewrapped++
 		default:
-			all.unchanged++
+			r.Unchanged++
 		}
 	}
-	x.json.success()
-	x.json.number("rewrapped", all.done)
-	x.json.number("unchanged", all.unchanged)
-	x.json.number("failed", all.failed)
-	x.json.textUnlessEmpty("reason", brief(all.reason))
-	x.json.endObject()
-	return nil
+	r.Reason = brief(r.Reason)
+	return r, nil
 }
 
 // rewrap seals the secret of one topic. Settings that were changed meanwhile are read again.

@@ -209,8 +209,17 @@ func (s *server) setTopic(x *call, op *jobpb.SetTopic) error {
 
 // topicSettings handles GET /v1/topic-settings.
 func (s *server) topicSettings(x *call) error {
-	return s.pageOfTopics(x, s.reads.ConfiguredTopics, func(t *jobpb.Topic) {
+	page, full, err := findPage(x, s.reads.ConfiguredTopics)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if full {
+		next = page[len(page)-1].Name
+	}
+	answerPage(x, "topics", page, func(t *jobpb.Topic) {
 		x.json.text("topic", t.Name)
 		x.json.settings(t.Settings)
-	})
+	}, next)
+	return nil
 }

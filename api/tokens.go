@@ -51,60 +51,52 @@ func (s *server) lookToken(ctx context.Context, id string, stale bool) (*jobpb.T
 	return a.Tokens[0], nil
 }
 
-func (s *server) getToken(x *call) error {
+func (s *server) getToken(x *call) (r wire.TokenReply, err error) {
 	t, err := find(x, x.pathToken, s.findToken)
-	if err != nil {
-		return err
+	if err == nil {
+		r.Token = tokenShown(t)
 	}
-	x.json.success()
-	x.json.token(t)
-	x.json.endObject()
-	return nil
+	return r, err
 }
 
-func (s *server) tokens(x *call) error {
+func (s *server) tokens(x *call) (r wire.TokenPage, err error) {
 	page, full, err := findPage(x, func(ctx context.Context, after string, most int, stale bool) ([]*jobpb.Token, error) {
 		a, err := s.Queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Tokens{Tokens: &jobpb.Page{After: after, Max: uint32(most)}}}, stale)
 		return a.GetTokens(), err
 	})
 	if err != nil {
-		return err
+		return r, err
 	}
 	size := 0
 	for _, t := range page {
 		size += t.SizeVT()
 	}
-	next := ""
 	if full || size > job.MaxTokenListBytes {
-		next = page[len(page)-1].Id
+		r.Next = page[len(page)-1].Id
 	}
-	answerPage(x, "tokens", page, x.json.token, next)
-	return nil
+	r.Tokens = each(page, tokenShown)
+	return r, nil
 }
 
 // putToken handles PUT /v1/tokens/{id}: it makes a token, and only then responds with its text,
 // or changes what one may do.
-func (s *server) putToken(x *call) error {
+func (s *server) putToken(x *call, q *wire.TokenRequest) (r wire.TokenPut, err error) {
 	id, err := x.pathToken()
 	if err != nil {
-		return err
-	}
-	var q wire.TokenRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
+		return r, err
 	}
 	put := &jobpb.PutToken{}
 	if put.Token, err = q.Token(id, time.Now()); err != nil {
-		return err
+		return r, err
 	}
 	if put.IfRevision, err = x.queryRevision(); err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	present, err := s.lookToken(ctx, id, false)
 	if err != nil {
-		return err
+		return r, err
 	}
 	if put.IfRevision == nil {
 		put.IfRevision = new(present.GetRevision()) // 0 if it is to be made
@@ -116,55 +108,46 @@ func (s *server) putToken(x *call) error {
 }
 
 // newSecret gives the token a text, which the response shows.
-func (s *server) newSecret(x *call, put *jobpb.PutToken) error {
+func (s *server) newSecret(x *call, put *jobpb.PutToken) (r wire.TokenPut, err error) {
 	secret, err := auth.Generate(rand.Reader, put.Token.Id)
 	if err != nil {
-		return err
+		return r, err
 	}
 	put.Token.Hash = secret.Hash()
 	return s.applyToken(x, put, secret)
 }
 
 // applyToken puts the token and responds with it, and with its text if that is new.
-func (s *server) applyToken(x *call, put *jobpb.PutToken, secret auth.Secret) error {
+func (s *server) applyToken(x *call, put *jobpb.PutToken, secret auth.Secret) (wire.TokenPut, error) {
 	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutToken{PutToken: put}})
 	if err != nil {
-		return err
+		return wire.TokenPut{}, err
 	}
 	if secret.ID() != "" && put.OverlapMs == 0 {
 		x.status = http.StatusCreated
 	}
 	x.w.Header().Set("Cache-Control", "no-store")
-	x.json.success()
-	x.json.text("id", put.Token.Id)
-	x.json.number("revision", r.GetDetails().GetAuthRevision())
-	x.json.textUnlessEmpty("token", secret.Text())
-	x.json.endObject()
-	return nil
+	return wire.TokenPut{ID: put.Token.Id, Revision: r.GetDetails().GetAuthRevision(), Token: secret.Text()}, nil
 }
 
 // defaultOverlap is for how long both texts of a token are accepted, in seconds.
 const defaultOverlap = 3600
 
 // rotateToken handles POST /v1/tokens/{id}/rotate.
-func (s *server) rotateToken(x *call) error {
+func (s *server) rotateToken(x *call, q *wire.RotateRequest) (r wire.TokenPut, err error) {
 	id, err := x.pathToken()
 	if err != nil {
-		return err
-	}
-	var q wire.RotateRequest
-	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
-		return err
+		return r, err
 	}
 	overlap, err := job.Millis("overlap", q.Overlap.Or(defaultOverlap), job.MaxTokenOverlap)
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	present, err := s.findToken(ctx, id, false)
 	if err != nil {
-		return err
+		return r, err
 	}
 	// The rules and all else stay.
 	next := &jobpb.Token{Id: id, Rules: present.Rules, IdPrefix: present.IdPrefix, ExpiresMs: present.ExpiresMs, Limits: present.Limits, Description: present.Description}
@@ -172,43 +155,31 @@ func (s *server) rotateToken(x *call) error {
 }
 
 // deleteToken handles DELETE /v1/tokens/{id}.
-func (s *server) deleteToken(x *call) error {
-	id, err := x.pathToken()
-	if err != nil {
-		return err
+func (s *server) deleteToken(x *call) (r wire.TokenDeleted, err error) {
+	if r.ID, err = x.pathToken(); err != nil {
+		return r, err
 	}
 	revision, err := x.queryRevision()
 	if err != nil {
-		return err
+		return r, err
 	}
-	op := &jobpb.Op{Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: id, IfRevision: revision}}}
-	return s.apply(x, op, func(*jobpb.Result) {
-		x.json.boolean("success", true)
-		x.json.text("id", id)
-	})
+	_, err = s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: r.ID, IfRevision: revision}}})
+	return r, err
 }
 
-// token adds the fields of a token.
-func (w *writer) token(t *jobpb.Token) {
-	w.text("id", t.Id)
-	w.number("revision", t.Revision)
-	w.textUnlessEmpty("description", t.Description)
-	w.rules("rules", t.Rules)
-	w.textUnlessEmpty("id_prefix", t.IdPrefix)
-	w.tokenLimits(t.Limits)
-	w.timestamp("expires_at", t.ExpiresMs)
-	w.timestamp("created_at", t.CreatedMs)
-	w.timestamp("old_until", t.OldUntilMs)
+func tokenShown(t *jobpb.Token) wire.Token {
+	return wire.Token{
+		ID: t.Id, Revision: t.Revision, Description: t.Description, Rules: rulesShown(t.Rules), IDPrefix: t.IdPrefix, Limits: limitsShown(t.Limits),
+		ExpiresAt: wire.Time(t.ExpiresMs), CreatedAt: wire.Time(t.CreatedMs), OldUntil: wire.Time(t.OldUntilMs),
+	}
 }
 
-// rules adds a list of rules.
-func (w *writer) rules(name string, rules []*jobpb.Rule) {
-	objects(w, name, rules, func(r *jobpb.Rule) {
-		w.texts("topics", r.Topics)
-		verbs := make([]string, len(r.Verbs))
-		for i, v := range r.Verbs {
-			verbs[i] = auth.VerbName(v)
-		}
-		w.texts("verbs", verbs)
-	})
+func limitsShown(l *jobpb.TokenLimits) wire.TokenLimits {
+	return wire.TokenLimits{
+		Rate: float64(l.GetRateMilli()) / 1000, Connections: uint64(l.GetConnections()), Waiters: uint64(l.GetWaiters()), Bytes: l.GetBytes(),
+	}
+}
+
+func rulesShown(rules []*jobpb.Rule) []wire.Rule {
+	return each(rules, func(r *jobpb.Rule) wire.Rule { return wire.Rule{Topics: r.Topics, Verbs: each(r.Verbs, auth.VerbName)} })
 }

@@ -1,81 +1,48 @@
 package api
 
 import (
-	"context"
-
+	"tarry/api/wire"
 	"tarry/job/jobpb"
 )
 
-func (s *server) topics(x *call) error {
-	return s.pageOfTopics(x, s.reads.Topics, x.json.topic)
-}
-
-// pageOfTopics responds with a page of topics from list. write adds the fields of one topic.
-func (s *server) pageOfTopics(x *call, list func(context.Context, string, int, bool) ([]*jobpb.Topic, error), write func(*jobpb.Topic)) error {
-	page, full, err := findPage(x, list)
-	if err != nil {
-		return err
-	}
-	next := ""
+func (s *server) topics(x *call) (r wire.TopicPage, err error) {
+	page, full, err := findPage(x, s.reads.Topics)
 	if full {
-		next = page[len(page)-1].Name
+		r.Next = page[len(page)-1].Name
 	}
-	answerPage(x, "topics", page, write, next)
-	return nil
+	r.Topics = each(page, topicShown)
+	return r, err
 }
 
-// topic adds the counts of a topic.
-func (w *writer) topic(t *jobpb.Topic) {
-	w.text("topic", t.Name)
-	w.number("delayed", t.Delayed)
-	w.number("ready", t.Ready)
-	w.number("reserved", t.Reserved)
-	w.number("dead", t.Dead)
-	w.numberUnlessZero("retained", t.Retained)
-	w.timestamp("oldest_due_at", t.OldestDueMs)
-	w.pause(t.PausedUntilMs)
-	w.timestamp("throttled_until", t.ThrottledUntilMs)
-	w.number("added", t.Added)
-	w.number("finished", t.Finished)
-	w.number("deleted", t.Deleted)
-	w.number("timeouts", t.Timeouts)
-	w.number("died", t.Died)
-	w.numberUnlessZero("expired", t.Expired)
-	if t.Settings != nil {
-		w.number("settings_revision", t.Settings.Revision)
+// topicShown returns the counts of a topic.
+func topicShown(t *jobpb.Topic) wire.Topic {
+	paused, until := pauseShown(t.PausedUntilMs)
+	return wire.Topic{
+		Topic: t.Name, Delayed: t.Delayed, Ready: t.Ready, Reserved: t.Reserved, Dead: t.Dead, Retained: t.Retained, OldestDueAt: wire.Time(t.OldestDueMs),
+		Paused: paused, PausedUntil: until, ThrottledUntil: wire.Time(t.ThrottledUntilMs),
+		Added: t.Added, Finished: t.Finished, Deleted: t.Deleted, Timeouts: t.Timeouts, Died: t.Died, Expired: t.Expired, SettingsRevision: t.Settings.GetRevision(),
 	}
 }
 
-func (s *server) topic(x *call) error {
+func (s *server) topic(x *call) (r wire.TopicReply, err error) {
 	t, err := find(x, x.pathTopic, s.reads.Topic)
-	if err != nil {
-		return err
+	if err == nil {
+		r.Topic = topicShown(t)
 	}
-	x.json.success()
-	x.json.topic(t)
-	x.json.endObject()
-	return nil
+	return r, err
 }
 
 // stats responds with the sums over all topics.
-func (s *server) stats(x *call) error {
+func (s *server) stats(x *call) (r wire.Stats, err error) {
 	stale, err := x.stale()
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	t, err := s.reads.Totals(ctx, stale)
 	if err != nil {
-		return err
+		return r, err
 	}
-	x.json.success()
-	x.json.number("topics", t.Topics)
-	x.json.number("delayed", t.Delayed)
-	x.json.number("ready", t.Ready)
-	x.json.number("reserved", t.Reserved)
-	x.json.number("dead", t.Dead)
-	x.json.number("retained", t.Retained)
-	x.json.endObject()
-	return nil
+	return wire.Stats{Topics: t.Topics, Delayed: t.Delayed, Ready: t.Ready, Reserved: t.Reserved, Dead: t.Dead, Retained: t.Retained}, nil
 }

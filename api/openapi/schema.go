@@ -158,6 +158,8 @@ func (d *describer) kind(t reflect.Type, u use) object {
 		return object{"type": "integer", "minimum": 0}
 	case reflect.Float64:
 		return object{"type": "number"}
+	case reflect.Pointer:
+		return d.kind(t.Elem(), u)
 	case reflect.Slice:
 		return object{"type": "array", "items": d.kind(t.Elem(), u)}
 	case reflect.Struct:

@@ -125,20 +125,20 @@ type ClusterEvent struct {
 }
 
 type Clocks struct {
-	MaxOffset    Seconds `json:"max_offset" help:"By how much a clock may be off, in seconds." limit:"positive"`
-	Agreed       bool    `json:"agreed" help:"Whether the clocks of a majority agree."`
-	Majority     Time    `json:"majority,omitzero" help:"The time of the majority."`
-	ClusterAhead Seconds `json:"cluster_ahead,omitzero" help:"By how much the queue's clock is ahead of the majority's, in seconds."`
-	Clocks       []Clock `json:"clocks" help:"The clocks of the nodes."`
+	MaxOffset    Seconds  `json:"max_offset" help:"By how much a clock may be off, in seconds." limit:"positive"`
+	Agreed       bool     `json:"agreed" help:"Whether the clocks of a majority agree."`
+	Majority     Time     `json:"majority,omitzero" help:"The time of the majority."`
+	ClusterAhead *Seconds `json:"cluster_ahead,omitzero" help:"By how much the queue's clock is ahead of the majority's, in seconds."`
+	Clocks       []Clock  `json:"clocks" help:"The clocks of the nodes."`
 }
 
 type Clock struct {
-	ID       string  `json:"id" help:"The name of the node."`
-	Voter    bool    `json:"voter"`
-	Answered bool    `json:"answered" help:"Whether the node told its time."`
-	Offset   Seconds `json:"offset,omitzero" help:"By how much its clock is ahead of the majority's, in seconds."`
-	Within   Seconds `json:"within,omitzero" help:"The error of that measurement, in seconds." limit:"positive"`
-	Off      bool    `json:"off" help:"Whether its clock is wrong."`
+	ID       string   `json:"id" help:"The name of the node."`
+	Voter    bool     `json:"voter"`
+	Answered bool     `json:"answered" help:"Whether the node told its time."`
+	Offset   *Seconds `json:"offset,omitzero" help:"By how much its clock is ahead of the majority's, in seconds."`
+	Within   *Seconds `json:"within,omitzero" help:"The error of that measurement, in seconds." limit:"positive"`
+	Off      bool     `json:"off" help:"Whether its clock is wrong."`
 }
 
 type Verification struct {

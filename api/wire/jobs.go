@@ -522,13 +522,13 @@ type History struct {
 }
 
 type Event struct {
-	At       Time   `json:"at"`
-	Event    string `json:"event" help:"What happened, such as reserved or timed_out."`
-	State    string `json:"state"`
-	Attempt  uint64 `json:"attempt,omitzero" help:"The attempt that it belongs to."`
-	DueAt    Time   `json:"due_at,omitzero"`
-	Consumer string `json:"consumer,omitzero"`
-	Reason   string `json:"reason,omitzero"`
+	At       Time    `json:"at"`
+	Event    string  `json:"event" help:"What happened, such as reserved or timed_out."`
+	State    string  `json:"state"`
+	Attempt  *uint64 `json:"attempt,omitzero" help:"The attempt that it belongs to."`
+	DueAt    Time    `json:"due_at,omitzero"`
+	Consumer string  `json:"consumer,omitzero"`
+	Reason   string  `json:"reason,omitzero"`
 }
 
 type Explanation struct {

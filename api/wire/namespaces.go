@@ -92,8 +92,8 @@ type NamespaceUse struct {
 }
 
 type NamespaceQuotas struct {
-	Jobs   uint64  `json:"jobs,omitzero" help:"Jobs in all states, also retained ones."`
-	Bytes  uint64  `json:"bytes,omitzero" help:"Bytes of the bodies of these jobs."`
-	Topics uint64  `json:"topics,omitzero" help:"Topics. One without jobs counts until it is removed, after an hour."`
+	Jobs   *uint64 `json:"jobs,omitzero" help:"Jobs in all states, also retained ones."`
+	Bytes  *uint64 `json:"bytes,omitzero" help:"Bytes of the bodies of these jobs."`
+	Topics *uint64 `json:"topics,omitzero" help:"Topics. One without jobs counts until it is removed, after an hour."`
 	Rate   float64 `json:"rate,omitzero" help:"Jobs added a second through each node."`
 }

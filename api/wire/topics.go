@@ -278,7 +278,7 @@ type DueTopic struct {
 type DeadReasons struct {
 	Topic      string       `json:"topic,omitzero"`
 	Jobs       uint64       `json:"jobs" help:"All dead jobs."`
-	Reasons    uint64       `json:"reasons,omitzero" help:"How many reasons they have."`
+	Reasons    *uint64      `json:"reasons,omitzero" help:"How many reasons they have."`
 	Groups     []DeadReason `json:"groups" help:"The groups with most jobs, the most first."`
 	More       bool         `json:"more,omitzero" help:"Whether there are more groups."`
 	Incomplete bool         `json:"incomplete,omitzero" help:"Whether a group that is missing may have more jobs than the last one listed, but less than twice as many."`
