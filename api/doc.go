@@ -11,12 +11,13 @@
 // Start at the table of calls in package wire (calls.go) and that of their handlers in routes.go,
 // then read the file of a call:
 //
-//   - jobs: jobs.go (add, get, delete), batch.go and atomicadd.go (many at once),
+//   - jobs: jobs.go (add, get, delete), batch.go (many at once, and import),
 //     change.go (finish, release, touch, bury, kick, move), update.go (PATCH),
-//     reserve.go, finish_reserve.go, stream.go, refill.go, list.go, history.go
-//   - topics: topics.go, rates.go, forecast.go, pause.go, sweep.go (kick, purge, move; bulk.go runs their steps), settings.go, push.go
-//   - schedules: schedules.go, schedule_show.go
-//   - the cluster and the node: cluster.go, clock.go, health.go, metrics.go
+//     reserve.go, stream.go, refill.go, list.go, history.go
+//   - topics: topics.go (counts, rates, pause), forecast.go, sweep.go (kick, purge, move; bulk.go runs their steps),
+//     settings.go, push.go
+//   - schedules.go; tokens.go; namespaces.go
+//   - the cluster and the node: cluster.go, node.go, health.go, metrics.go
 //   - the dashboard (package ui): dashboard.go
 //   - POST /, for clients of an older protocol: command.go
 //

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"math"
+
 	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -77,5 +79,85 @@ func (s *server) purge(x *call) error {
 			Topic: topic, State: state, Max: uint32(min(left, sweepStep)), DropEmpty: q.DropEmpty.V,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
+	})
+}
+
+// topicMove is a moveTopicRequest, checked.
+type topicMove struct {
+	*jobpb.MoveJobs
+	most   uint64
+	filter *jobpb.Filter
+	listed bool // jobs are listed and moved one by one
+}
+
+// moveTopic handles POST /v1/topics/{topic}/move. Without a limit and a filter the state machine
+// moves what there is. Else the jobs are listed, and those of a page are moved in one command.
+func (s *server) moveTopic(x *call) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	var q wire.MoveTopicRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	m, err := planMove(&q, topic)
+	if err != nil {
+		return err
+	}
+	if m.listed {
+		return s.moveListed(x, m, q.Cursor.V)
+	}
+	return s.sweep(x, "moved", math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: m.MoveJobs}}
+	})
+}
+
+// planMove checks the request.
+func planMove(q *wire.MoveTopicRequest, topic string) (*topicMove, error) {
+	if q.States.Set && len(q.States.V) == 0 {
+		return nil, job.Invalid("states", "is empty; it takes a list of delayed, ready, reserved and dead")
+	}
+	m := &topicMove{MoveJobs: &jobpb.MoveJobs{Topic: topic, To: q.To.V, Max: sweepStep}}
+	for _, name := range q.States.V {
+		state, ok := wire.StatesByName[name]
+		if !ok || state > jobpb.State_STATE_DEAD {
+			return nil, job.Invalid("states", "has %.40q; it takes delayed, ready, reserved and dead", name)
+		}
+		m.States = append(m.States, state)
+	}
+	if err := check(&jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: m.MoveJobs}}); err != nil {
+		return nil, err
+	}
+	if !q.Max.Set && !q.Filter.Set && !q.Cursor.Set {
+		return m, nil // all is the default here
+	}
+	var err error
+	m.most, m.filter, err = q.Check()
+	m.listed = q.Max.Set || m.filter != nil || q.Cursor.Set
+	return m, err
+}
+
+// moveListed moves jobs that it lists. The operation has no condition: a job that has changed
+// since it was listed moves as well.
+func (s *server) moveListed(x *call, m *topicMove, cursor string) error {
+	q := &jobpb.JobQuery{Topic: m.Topic, Filter: m.filter, Max: 1}
+	if len(m.States) == 1 {
+		q.State = m.States[0]
+	}
+	if err := job.CheckJobQuery(q); err != nil {
+		return job.Under("filter", err)
+	}
+	if cursor != "" {
+		var err error
+		if q.After, err = parseCursor(q, cursor); err == nil {
+			err = job.CheckJobQuery(q)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.changeListed(x, "moved", q, &jobpb.Condition{States: m.States}, m.most, func(ref *jobpb.Ref, _ *jobpb.Condition) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: ref, To: m.To}}}
 	})
 }

@@ -1,8 +1,13 @@
 package api
 
 import (
+	"strconv"
+	"time"
+
 	"tarry/api/wire"
+	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/rates"
 )
 
 func (s *server) topics(x *call) (r wire.TopicPage, err error) {
@@ -45,4 +50,93 @@ func (s *server) stats(x *call) (r wire.Stats, err error) {
 		return r, err
 	}
 	return wire.Stats{Topics: t.Topics, Delayed: t.Delayed, Ready: t.Ready, Reserved: t.Reserved, Dead: t.Dead, Retained: t.Retained}, nil
+}
+
+// topicRates handles GET /v1/topics/{topic}/rates.
+func (s *server) topicRates(x *call) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	return x.rates(topic, s.Queue.Rates(topic))
+}
+
+// rates handles GET /v1/rates.
+func (s *server) rates(x *call) error { return x.rates("", s.Queue.TotalRates()) }
+
+// rates responds with a series, of all topics if topic is empty.
+func (x *call) rates(topic string, series rates.Series) error {
+	if err := x.claim(answerOverhead + maxSampleBytes*int64(len(series.Samples))); err != nil {
+		return err
+	}
+	w := &x.json
+	w.success()
+	w.textUnlessEmpty("topic", topic)
+	if len(series.Samples) > 0 {
+		w.timestamp("start", series.Start.UnixMilli())
+	}
+	w.seconds("step", rates.Step.Milliseconds())
+	for e := range (job.TopicEvents{}) {
+		w.beginList(job.TopicEvent(e).String())
+		for i := range series.Samples {
+			w.comma()
+			w.b = strconv.AppendUint(w.b, series.Samples[i][e], 10)
+		}
+		w.endList()
+	}
+	w.endObject()
+	return nil
+}
+
+// maxSampleBytes is how many bytes the counts of a step take in a response, about.
+const maxSampleBytes = int64(len(job.TopicEvents{})) * 8
+
+// pauseTopic handles POST /v1/topics/{topic}/pause.
+func (s *server) pauseTopic(x *call, q *wire.PauseRequest) (r wire.Pause, err error) {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return r, err
+	}
+	op, now := &jobpb.PauseTopic{Topic: topic, Create: true}, time.Now()
+	if q.For.Set && q.Until.Set {
+		return r, job.Invalid("for", "and until are both given; give one")
+	}
+	if q.Until.Set {
+		if op.UntilMs, err = q.Until.Millis("until", now); err == nil && op.UntilMs <= now.UnixMilli() {
+			err = job.Invalid("until", "is %.60s, which is over; it must be ahead, and a pause is ended by resume", q.Until.Text)
+		}
+	}
+	if q.For.Set && err == nil {
+		if op.PauseMs, err = job.Millis("for", q.For.V, job.MaxDelay); err == nil && op.PauseMs == 0 {
+			err = job.Invalid("for", "is 0 s; it must be at least 0.001 s; a pause is ended by resume")
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	op.Endless = !q.Until.Set && !q.For.Set
+	return s.paused(x, op)
+}
+
+// resumeTopic handles POST /v1/topics/{topic}/resume.
+func (s *server) resumeTopic(x *call) (r wire.Pause, err error) {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return r, err
+	}
+	return s.paused(x, &jobpb.PauseTopic{Topic: topic})
+}
+
+func (s *server) paused(x *call, op *jobpb.PauseTopic) (wire.Pause, error) {
+	done, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}})
+	paused, until := pauseShown(done.GetDueMs())
+	return wire.Pause{Topic: op.Topic, Paused: paused, PausedUntil: until}, err
+}
+
+// pauseShown reports whether a topic is paused, and until when if the pause has an end.
+func pauseShown(untilMS int64) (paused bool, until wire.Time) {
+	if untilMS == job.NeverMS {
+		return true, 0
+	}
+	return untilMS != 0, wire.Time(untilMS)
 }
