@@ -11,8 +11,8 @@ COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-# The three modules of go.work; ./... is the product alone. bench/peers is none of them (docs/dependencies.md).
-ALL = ./... ./chaos/... ./integration/...
+# The four modules of go.work; ./... is the product without its client. bench/peers is none of them (docs/dependencies.md).
+ALL = ./... ./client/... ./chaos/... ./integration/...
 
 # Packages that goroutines share. The rest has nothing to race, or is the fault harness.
 RACE = ./api/... ./auth/... ./bench/... ./client/... ./cluster/... ./cmd/... ./dispatch/... ./fsm/... ./push/... \
@@ -65,7 +65,7 @@ TestWipedNodeComesBackByItself|TestLifeOfABeanstalkdNode|TestBeanstalkdAndHTTPSe
 # Most tests wait for clusters more than they compute, so three packages, or four
 # tests of integration, run beside each other.
 test: ## run the product's tests, then three real nodes through kill -9; under five minutes on two cores
-	go test -p 3 -parallel 4 ./...
+	go test -p 3 -parallel 4 ./... ./client/...
 	TARRY_FAULT_SECONDS=15 go test -v -count=1 -parallel 4 -run '^($(CORE))$$' ./integration
 
 core-tests: # for .ci/flakes

@@ -2,6 +2,10 @@ module tarry
 
 go 1.26.8
 
+require tarry/client v0.0.0
+
+replace tarry/client => ./client
+
 require (
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/cockroachdb/pebble/v2 v2.1.7

@@ -4,7 +4,10 @@ go 1.26.8
 
 require tarry v0.0.0
 
-replace tarry => ../
+replace (
+	tarry => ../
+	tarry/client => ../client
+)
 
 // As in the product's go.mod.
 replace github.com/hashicorp/go-metrics v0.7.0 => github.com/hashicorp/go-metrics v0.6.1

@@ -8,14 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"tarry/cluster/backup"
-	"tarry/job"
 )
 
 // A node pauses for the time of a block; at the lowest rate that must not look like silence.
 func TestTheLowestRateOfABackupIsNotSilence(t *testing.T) {
-	pause := time.Duration(backup.BlockBytes) * time.Second / job.MinBackupRate
+	const pause = 16 * time.Second // TestTheClientKnowsTheLongestPauseOfABackup
 	require.Less(t, 4*pause, backupSilence)
 }
 

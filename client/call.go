@@ -17,8 +17,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"tarry/internal/sleep"
 )
 
 // headerLeader is the header of each response with the leader's HTTP address.
@@ -83,7 +81,7 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 			return t.earlier, t.giveUp()
 		}
 		t.notify()
-		if !sleep.For(ctx, min(max(last.RetryAfter, backoff(round)), time.Until(t.end))) {
+		if !sleep(ctx, min(max(last.RetryAfter, backoff(round)), time.Until(t.end))) {
 			return t.earlier, t.ended(ctx)
 		}
 	}
@@ -271,6 +269,18 @@ func encodeError(err error) *Error {
 // backoff returns the pause after a round of attempts: 50 ms, doubling up to 1 s.
 func backoff(round uint32) time.Duration {
 	return min(50*time.Millisecond<<min(round, 5), time.Second)
+}
+
+// sleep waits for d and returns true, or false once ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // attempt sends the request to one node.

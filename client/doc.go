@@ -9,6 +9,6 @@
 //
 // Start at New. jobs.go has the calls on jobs; lists, sweeps, settings, schedules, the
 // cluster and streams have a file each. call.go decides which calls are retried, and
-// when; nodes.go which node is asked. The package knows the HTTP API (docs/http-api.md) and imports no other package of
-// the project but internal/sleep.
+// when; nodes.go which node is asked. The package knows the HTTP API (docs/http-api.md) and
+// imports no other package of the project: it is a module of its own.
 package client

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-
-	"tarry/internal/sleep"
 )
 
 // maxWait is the longest wait that a node allows in one request.
@@ -76,7 +74,7 @@ func (c *Client) reserve(ctx context.Context, finish []Ref, r ReserveOptions, so
 			return out.Jobs, finished, nil
 		}
 		// The node ended the wait early because it stops.
-		if !sleep.For(ctx, shortWait) {
+		if !sleep(ctx, shortWait) {
 			if finished != nil {
 				return nil, finished, nil
 			}

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-
-	"tarry/internal/sleep"
 )
 
 // StreamOptions selects the jobs of a stream and its options.
@@ -124,7 +122,7 @@ func (r *streamReader) run(ctx context.Context) error {
 				notified = true
 				c.retrying(c.giveUp(failure, false, max(attempts, 1)), left)
 			}
-			sleep.For(ctx, backoff(round)) // also after a node that accepts streams and ends them
+			sleep(ctx, backoff(round)) // also after a node that accepts streams and ends them
 			break
 		}
 	}

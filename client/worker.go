@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"tarry/internal/sleep"
 )
 
 // Worker runs a function for each job of some topics. Set the fields before Run and do
@@ -114,7 +112,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
-		sleep.For(work, w.grace())
+		sleep(work, w.grace())
 		stop()
 	})()
 
@@ -140,7 +138,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			w.failed("reserve", err)
-			sleep.For(ctx, workerPause)
+			sleep(ctx, workerPause)
 		}
 	}
 }
@@ -259,7 +257,7 @@ func (w *Worker) call(ctx context.Context, j *Reserved) (stack []byte, err error
 
 // heartbeat prolongs a reservation until ctx ends, or the reservation is lost.
 func (w *Worker) heartbeat(ctx context.Context, lose context.CancelCauseFunc, j *Reserved) {
-	for sleep.For(ctx, j.TTR.Duration/touchesPerTTR) {
+	for sleep(ctx, j.TTR.Duration/touchesPerTTR) {
 		_, err := w.Client.Touch(ctx, j.Ref(), j.TTR.Duration)
 		switch {
 		case err == nil || ctx.Err() != nil:

@@ -5,11 +5,13 @@ go 1.26.8
 require (
 	tarry v0.0.0
 	tarry/chaos v0.0.0
+	tarry/client v0.0.0
 )
 
 replace (
 	tarry => ../
 	tarry/chaos => ../chaos
+	tarry/client => ../client
 )
 
 // As in the product's go.mod.

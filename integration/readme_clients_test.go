@@ -50,7 +50,7 @@ func readmeClients(root string) []readmeClient {
 		}, []readmeProgram{
 			{headings: "Adding jobs+Working on jobs", after: "\ncheck(err)\n_, _ = added, deleted", until: "sent hello"},
 			{
-				headings: "TLS", after: "\ncheck(err)\n_, err = c.Stats(ctx)\ncheck(err)",
+				headings: "TLS", after: "\ncheck(err)\n_, err = c.Topics().Stats(ctx)\ncheck(err)",
 				before: "pem, err := os.ReadFile(\"ca.pem\")\ncheck(err)\npool := x509.NewCertPool()\npool.AppendCertsFromPEM(pem)\n",
 			},
 		}},

@@ -36,7 +36,10 @@ require (
 )
 
 // Not in go.work: there the versions that the peers require would become the product's.
-replace tarry => ../../
+replace (
+	tarry => ../../
+	tarry/client => ../../client
+)
 
 // As in the product's go.mod.
 replace github.com/hashicorp/go-metrics v0.7.0 => github.com/hashicorp/go-metrics v0.6.1

@@ -38,6 +38,9 @@ func billOf(binary, version string, t target) ([]byte, error) {
 		Version: info.GoVersion, PackageURL: "pkg:golang/stdlib@" + strings.TrimPrefix(info.GoVersion, "go"),
 	}}
 	for _, m := range info.Deps {
+		if strings.HasPrefix(m.Path, "tarry/") {
+			continue // of this repository, as the program
+		}
 		if m.Replace != nil {
 			m = m.Replace
 		}

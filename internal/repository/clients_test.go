@@ -1,6 +1,8 @@
 package repository
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -100,4 +102,27 @@ func TestClientsHaveTypesOfAllSettings(t *testing.T) {
 
 func unique(list []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// Pebble, Raft, a replaced module and the newest Go are the server's.
+func TestAUserOfTheClientGetsNothingOfTheServer(t *testing.T) {
+	client, err := filepath.Abs("client")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	mod := "module example\n\ngo 1.26.0\n\nrequire tarry/client v0.0.0\n\nreplace tarry/client => " + client + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600))
+	program := "package main\n\nimport \"tarry/client\"\n\nfunc main() { _, _ = client.New(nil) }\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600))
+	command := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOSUMDB=off", "GOTOOLCHAIN=local")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	command("build", "-o", filepath.Join(dir, "program"), ".")
+	used := strings.Fields(command("list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "."))
+	require.ElementsMatch(t, []string{"example", "tarry/client", "github.com/go-json-experiment/json"}, unique(used))
+	require.NotRegexp(t, `(?m)tarry@|pebble|raft|metrics`, command("mod", "graph"))
 }

@@ -98,7 +98,7 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 
 func TestTheDocsSayWhyEachDependencyIsThere(t *testing.T) {
 	text := read(t, "docs/dependencies.md")
-	for _, module := range []string{"go.mod", "chaos/go.mod", "integration/go.mod", "integration/s3server/go.mod", "bench/peers/go.mod", "deploy/release/go.mod"} {
+	for _, module := range []string{"go.mod", "client/go.mod", "chaos/go.mod", "integration/go.mod", "integration/s3server/go.mod", "bench/peers/go.mod", "deploy/release/go.mod"} {
 		required := regexp.MustCompile(`(?m)^(?:\t|require )(\S+) v\S+( // indirect)?`).FindAllStringSubmatch(read(t, module), -1)
 		require.NotEmpty(t, required)
 		for _, m := range required {

@@ -1,4 +1,4 @@
-package client_test
+package clienttest
 
 import (
 	"context"
@@ -166,7 +166,7 @@ func consume(ctx context.Context, c *client.Client, send func([]byte) error) err
 }
 
 func TestTheLoopOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../docs/streaming.md")
+	page, err := os.ReadFile("../../docs/streaming.md")
 	require.NoError(t, err)
 	_, shown, found := strings.Cut(string(page), "```go\n")
 	require.True(t, found)
