@@ -16,6 +16,7 @@ import (
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 const (
@@ -214,7 +215,7 @@ const namedJobs = 5
 func resourceOfOps(ops []*jobpb.Op) string {
 	var names []string
 	for _, op := range ops {
-		name := job.RefOf(op).GetId()
+		name := oplog.RefOf(op).GetId()
 		if add := op.GetImportJob().GetAdd(); add != nil {
 			name = "topic " + add.Topic
 		}

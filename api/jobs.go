@@ -8,6 +8,7 @@ import (
 	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // addOp returns the operation, with defaults for missing fields.
@@ -137,7 +138,7 @@ func (w *writer) added(r *jobpb.Result) {
 }
 
 // check returns an error for an operation that breaks a rule.
-func check(op *jobpb.Op) error { return job.CheckOp(op, job.Newest()) }
+func check(op *jobpb.Op) error { return oplog.CheckOp(op, job.Newest()) }
 
 // do applies ops, which must be checked, and returns one result each.
 func (s *server) do(x *call, ops []*jobpb.Op) ([]*jobpb.Result, error) {

@@ -14,6 +14,7 @@ import (
 	"tarry/api/apitest"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // countedQueue counts the calls that enter the log.
@@ -30,7 +31,7 @@ func (q *countedQueue) count(call string) {
 }
 
 func (q *countedQueue) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
-	q.count(string(job.KindOf(ops[0])))
+	q.count(string(oplog.KindOf(ops[0])))
 	return q.Queue.Do(ctx, ops)
 }
 

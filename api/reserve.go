@@ -11,6 +11,7 @@ import (
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func (s *server) reserve(x *call) error {
@@ -158,7 +159,7 @@ func flush(w http.ResponseWriter) error {
 func (s *server) giveBack(x *call, jobs []*jobpb.Reserved) {
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {
-		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: job.GiveBack(j, 0)}}
+		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: oplog.GiveBack(j, 0)}}
 	}
 	if err := s.doItself(x, ops); err != nil {
 		s.Logger.Warn("jobs of a consumer that hung up could not be given back; they are ready again when their leases expire",

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // loggedOps calls f with each operation in a node's log, and its entry's time in Unix ms.
@@ -21,7 +21,7 @@ func loggedOps(t *testing.T, n *Node, f func(nowMS int64, op *jobpb.Op)) {
 		if e.Type != raft.LogCommand {
 			continue
 		}
-		var ops job.OpReader
+		var ops oplog.OpReader
 		nowMS, err := ops.ReadEntry(e.Data)
 		require.NoError(t, err)
 		for op, err := ops.Next(); op != nil; op, err = ops.Next() {

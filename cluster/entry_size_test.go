@@ -12,6 +12,7 @@ import (
 	"tarry/dispatch"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Package job limits the parts of a request; the size of an entry limits the whole.
@@ -44,7 +45,7 @@ func TestRequestsWithinTheLimitsFitInAnEntry(t *testing.T) {
 		{Kind: &jobpb.Op_Add{Add: add(job.HardMaxBodyBytes)}},
 		{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: topics}}},
 	} {
-		require.LessOrEqual(t, job.OpSize(op), groupcommit.MaxEntryBytes, "%T", op.Kind)
+		require.LessOrEqual(t, oplog.OpSize(op), groupcommit.MaxEntryBytes, "%T", op.Kind)
 	}
 
 	// Operations that the leader proposes as one unit.
@@ -63,7 +64,7 @@ func TestRequestsWithinTheLimitsFitInAnEntry(t *testing.T) {
 	for what, ops := range map[string][]*jobpb.Op{"jobs that go back": dispatch.GiveBack(back, 0), "runs of schedules": fires} {
 		size := 0
 		for _, op := range ops {
-			size += job.OpSize(op)
+			size += oplog.OpSize(op)
 		}
 		require.LessOrEqual(t, size, groupcommit.MaxEntryBytes, what)
 	}
@@ -73,7 +74,7 @@ func TestRequestsWithinTheLimitsFitInAnEntry(t *testing.T) {
 func TestAMessagePastTheLimitOfAnEntryIsRefused(t *testing.T) {
 	c := newTestCluster(t, 1)
 	v := &service{shard: func(uint32) *Shard { return c.nodes[0].shard }}
-	op, err := job.AppendOp(nil, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Body: make([]byte, groupcommit.MaxEntryBytes)}}})
+	op, err := oplog.AppendOp(nil, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Body: make([]byte, groupcommit.MaxEntryBytes)}}})
 	require.NoError(t, err)
 	_, err = v.Propose(t.Context(), &noderpc.ProposeRequest{Count: 1, Ops: op})
 	require.Equal(t, job.CodeTooLarge, job.CodeOf(err))

@@ -16,14 +16,14 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/fsm"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func runOf(t testing.TB, ops ...*jobpb.Op) (run []byte) {
 	var err error
 	for _, op := range ops {
-		run, err = job.AppendOp(run, op)
+		run, err = oplog.AppendOp(run, op)
 		require.NoError(t, err)
 	}
 	return run
@@ -77,7 +77,7 @@ func FuzzPropose(f *testing.F) {
 	v := followerService(f)
 	f.Fuzz(func(t *testing.T, count uint32, run []byte) {
 		err := proposeTo(v, count, run)
-		e, derr := job.DecodeEntry(append(job.AppendEntryHeader(nil, 1), run...))
+		e, derr := oplog.DecodeEntry(append(oplog.AppendEntryHeader(nil, 1), run...))
 		if err != leaderrpc.ErrNotLeader {
 			require.Equal(t, codes.InvalidArgument, status.Code(err))
 			return
@@ -142,7 +142,7 @@ func FuzzReads(f *testing.F) {
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, m.Close()) })
 	add := &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Id: "a", Topic: "t", Body: []byte("b"), TtrMs: 1}}}
-	_, _, err = m.Apply([]fsm.Entry{{Index: 1, Term: 1, Data: append(job.AppendEntryHeader(nil, 1), runOf(f, add, putEvery("s", "@daily", nil))...)}}, true)
+	_, _, err = m.Apply([]fsm.Entry{{Index: 1, Term: 1, Data: append(oplog.AppendEntryHeader(nil, 1), runOf(f, add, putEvery("s", "@daily", nil))...)}}, true)
 	require.NoError(f, err)
 	s := &Shard{machine: m, metrics: newShardMetrics(prometheus.NewRegistry())}
 	f.Fuzz(func(t *testing.T, data []byte) {

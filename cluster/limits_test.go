@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func setTopic(topic string, s *jobpb.TopicSettings) *jobpb.Op {
@@ -64,7 +64,7 @@ func logged(t *testing.T, n *Node) (reserves, advances int) {
 		if l.Type != raft.LogCommand {
 			continue
 		}
-		e, err := job.DecodeEntry(l.Data)
+		e, err := oplog.DecodeEntry(l.Data)
 		require.NoError(t, err)
 		for _, op := range e.Ops {
 			switch op.Kind.(type) {

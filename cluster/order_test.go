@@ -13,8 +13,8 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/fsm"
 	"tarry/internal/alarm"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // roomyHost accepts adds.
@@ -59,7 +59,7 @@ func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 				b.complete(nil, leaderrpc.ErrNotLeader)
 				continue
 			}
-			e, err := job.DecodeEntry(b.b.AppendOps(job.AppendEntryHeader(nil, 1)))
+			e, err := oplog.DecodeEntry(b.b.AppendOps(oplog.AppendEntryHeader(nil, 1)))
 			require.NoError(t, err)
 			for _, op := range e.Ops {
 				applied = append(applied, op.GetAdd().Priority)

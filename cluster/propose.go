@@ -14,6 +14,7 @@ import (
 	"tarry/cluster/noderpc"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Do implements api.Queue. The operations of a call are applied in order and share an
@@ -21,7 +22,7 @@ import (
 // one before, because concurrent parts could be reordered by a retry or on the way from a
 // follower.
 func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
-	if why := s.cfg.Host.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
+	if why := s.cfg.Host.AddsRefused(); why != "" && slices.ContainsFunc(ops, oplog.Adds) {
 		return nil, errDiskLow(why)
 	}
 	if err := s.refusedByStandby(ops); err != nil {
@@ -94,7 +95,7 @@ type doOutcome struct {
 func fitting(ops []*jobpb.Op) int {
 	size := 0
 	for i, op := range ops {
-		if size += job.OpSize(op); size > groupcommit.MaxPartBytes && i > 0 {
+		if size += oplog.OpSize(op); size > groupcommit.MaxPartBytes && i > 0 {
 			return i
 		}
 	}
@@ -109,22 +110,22 @@ func (s *Shard) submit(ops []*jobpb.Op, principal string, force bool, done func(
 	named := s.machine.Auth().Revision > 0
 	size := 0
 	for _, op := range ops {
-		size += job.OpSize(op) + job.PrincipalSize(principal)
+		size += oplog.OpSize(op) + oplog.PrincipalSize(principal)
 	}
 	run := make([]byte, 0, size)
 	for _, op := range ops {
 		of := ""
-		if named || job.NeedsAdmin(op) {
+		if named || oplog.NeedsAdmin(op) {
 			of = cmp.Or(op.Principal, principal)
 		}
 		var err error
-		if run, err = job.AppendOpOf(run, op, of); err != nil {
+		if run, err = oplog.AppendOpOf(run, op, of); err != nil {
 			done(nil, job.Errorf(job.CodeInternal, "encode the request: %w", err))
 			return
 		}
 	}
 	// A follower may not have applied a raise of the version yet; its caller retries.
-	kinds, err := job.CheckVersion(run, s.machine.Version())
+	kinds, err := oplog.CheckVersion(run, s.machine.Version())
 	if err != nil {
 		done(nil, job.NotApplied("%w", err))
 		return
@@ -138,7 +139,7 @@ func (s *Shard) submit(ops []*jobpb.Op, principal string, force bool, done func(
 // commitAlone has an operation committed as the only one of its entry, and waits until it is applied
 // here. Only the leader can do that.
 func (s *Shard) commitAlone(ctx context.Context, op *jobpb.Op) (*jobpb.Result, error) {
-	run, err := job.AppendOp(nil, op)
+	run, err := oplog.AppendOp(nil, op)
 	if err != nil {
 		return nil, job.Errorf(job.CodeInternal, "encode the request: %w", err)
 	}

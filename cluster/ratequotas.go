@@ -10,6 +10,7 @@ import (
 	"tarry/internal/tokenbucket"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // rateQuotas holds the rates of the namespaces at which this node takes adds. The tokens of
@@ -76,7 +77,7 @@ func (q *rateQuotas) addsOf(op *jobpb.Op) []*jobpb.Add {
 	if fire := op.GetFireSchedule(); fire.GetNow() && q.topicOf != nil {
 		return []*jobpb.Add{{Topic: q.topicOf(fire.Name)}}
 	}
-	return job.AddsOf(op)
+	return oplog.AddsOf(op)
 }
 
 // added reports whether an add has made a job: it may have found one with its id.

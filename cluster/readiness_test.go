@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/raftconfig"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // idGate is a log that takes the entry with the cluster's id only when the gate is opened.
@@ -34,7 +34,7 @@ func namesCluster(e *raft.Log) bool {
 	if e.Type != raft.LogCommand {
 		return false
 	}
-	entry, err := job.DecodeEntry(e.Data)
+	entry, err := oplog.DecodeEntry(e.Data)
 	return err == nil && slices.ContainsFunc(entry.Ops, func(op *jobpb.Op) bool {
 		_, names := op.Kind.(*jobpb.Op_SetCluster)
 		return names

@@ -13,6 +13,7 @@ import (
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func putEvery(name, spec string, change func(*jobpb.Schedule)) *jobpb.Op {
@@ -127,9 +128,9 @@ func TestRunsThatAreDueTogetherAreSpreadOverEntries(t *testing.T) {
 	index := uint64(0)
 	apply := func(now int64, ops ...*jobpb.Op) []*jobpb.Result {
 		index++
-		data := job.AppendEntryHeader(nil, now)
+		data := oplog.AppendEntryHeader(nil, now)
 		for _, op := range ops {
-			data, err = job.AppendOp(data, op)
+			data, err = oplog.AppendOp(data, op)
 			require.NoError(t, err)
 		}
 		rs, _, err := m.Apply([]fsm.Entry{{Index: index, Term: 1, Data: data}}, true)

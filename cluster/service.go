@@ -17,6 +17,7 @@ import (
 	"tarry/cluster/waits"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // service serves the calls of other nodes.
@@ -44,8 +45,8 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if err := groupcommit.CheckSize(len(req.Ops)); err != nil {
 		return nil, err
 	}
-	n, err := job.CheckOps(req.Ops, s.machine.Version())
-	if newer := new(job.NewerError); errors.As(err, &newer) && newer.Since != 0 {
+	n, err := oplog.CheckOps(req.Ops, s.machine.Version())
+	if newer := new(oplog.NewerError); errors.As(err, &newer) && newer.Since != 0 {
 		return nil, job.NotApplied("%w", newer)
 	}
 	if err != nil || n != int(req.Count) {
@@ -54,7 +55,7 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if !s.leadsSoon(ctx) {
 		return nil, leaderrpc.ErrNotLeader
 	}
-	if why := s.cfg.Host.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
+	if why := s.cfg.Host.AddsRefused(); why != "" && oplog.HasAdd(req.Ops) {
 		return nil, errDiskLow(why)
 	}
 	tenant := ""
@@ -135,7 +136,7 @@ func (v *service) FinishAndReserve(ctx context.Context, req *noderpc.FinishAndRe
 	if req.Reserve == nil {
 		return nil, status.Error(codes.InvalidArgument, "the message has no reserve")
 	}
-	if err := cmp.Or(job.CheckReserve(req.Reserve), job.CheckPeerPrincipal(req.Reserve.Principal)); err != nil {
+	if err := cmp.Or(oplog.CheckReserve(job.Newest(), req.Reserve), job.CheckPeerPrincipal(req.Reserve.Principal)); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "reserve: %v", err)
 	}
 	framerpc.OnUnsent(ctx, func(reply any) { s.giveBack(reply.(*noderpc.FinishAndReserveResponse).Jobs) })
@@ -152,7 +153,7 @@ func checkEnds(req *noderpc.FinishAndReserveRequest) error {
 		return status.Errorf(codes.InvalidArgument, "the message has %d finishes; it may have 1 to %d", n, job.MaxBatch)
 	}
 	for i, f := range req.Finishes {
-		if err := job.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}}, job.Newest()); err != nil {
+		if err := oplog.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}}, job.Newest()); err != nil {
 			return status.Errorf(codes.InvalidArgument, "finish %d: %v", i, err)
 		}
 	}
@@ -162,7 +163,7 @@ func checkEnds(req *noderpc.FinishAndReserveRequest) error {
 	if n > 0 {
 		return status.Errorf(codes.InvalidArgument, "the message has a delete and %d finishes", n)
 	}
-	if err := job.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Delete{Delete: req.Delete}}, job.Newest()); err != nil {
+	if err := oplog.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Delete{Delete: req.Delete}}, job.Newest()); err != nil {
 		return status.Errorf(codes.InvalidArgument, "delete: %v", err)
 	}
 	return nil

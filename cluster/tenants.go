@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"tarry/auth"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Tenants share a node and a leader: what waits to be committed takes turns between them
@@ -32,10 +32,10 @@ func (s *Shard) tenantOf(ops []*jobpb.Op, principal string) string {
 		return ""
 	}
 	p := auth.DecodePrincipal(cmp.Or(ops[0].Principal, principal))
-	if topic := job.TopicOf(ops[0]); topic != "" && s.verbsOn(p, topic)&^auth.Read != 0 {
+	if topic := oplog.TopicOf(ops[0]); topic != "" && s.verbsOn(p, topic)&^auth.Read != 0 {
 		return all.Of(topic).GetName()
 	}
-	if n := all.OfID(job.RefOf(ops[0]).GetId()); n != nil && s.verbsOn(p, n.TopicPrefix)&^auth.Read != 0 {
+	if n := all.OfID(oplog.RefOf(ops[0]).GetId()); n != nil && s.verbsOn(p, n.TopicPrefix)&^auth.Read != 0 {
 		return n.Name
 	}
 	if id := p.TokenID(); id != "" {

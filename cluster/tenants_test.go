@@ -14,6 +14,7 @@ import (
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func putNamespace(n *jobpb.Namespace) *jobpb.Op {
@@ -26,7 +27,7 @@ func machineWith(t *testing.T, ops ...*jobpb.Op) *fsm.Machine {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	for i, op := range ops {
-		data, err := job.AppendOp(job.AppendEntryHeader(nil, 1000), op)
+		data, err := oplog.AppendOp(oplog.AppendEntryHeader(nil, 1000), op)
 		require.NoError(t, err)
 		rs, _, err := m.Apply([]fsm.Entry{{Index: uint64(i + 1), Term: 1, Data: data}}, true)
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Consumers of request and reply wait on one common topic and on one of their own, which
@@ -76,7 +77,7 @@ func longNames() []string {
 
 func sizeOf(ops []*jobpb.Op) (size int) {
 	for _, op := range ops {
-		size += job.OpSize(op)
+		size += oplog.OpSize(op)
 	}
 	return size
 }

@@ -5,6 +5,7 @@ import (
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // match is a set of waiters whose Reserves are proposed together.
@@ -116,7 +117,7 @@ func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
 	}
 	m.ops = append(m.ops, op)
 	m.waiters = append(m.waiters, w)
-	m.bytes += job.OpSize(op)
+	m.bytes += oplog.OpSize(op)
 }
 
 // propose submits matches. It must be called without d.mu held.
@@ -200,7 +201,7 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 func GiveBack(jobs []*jobpb.Reserved, holdMs int64) []*jobpb.Op {
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {
-		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: job.GiveBack(j, holdMs)}, Principal: job.SystemPrincipal}
+		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: oplog.GiveBack(j, holdMs)}, Principal: job.SystemPrincipal}
 	}
 	return ops
 }

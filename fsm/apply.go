@@ -10,6 +10,7 @@ import (
 	"tarry/fsm/view"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Entry is one committed entry of the Raft log.
@@ -203,7 +204,7 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 	if x.m.follows() && x.offStandby(x.ops.Number(), r) {
 		return nil
 	}
-	if err := job.CheckOp(op, x.limits()); err != nil {
+	if err := oplog.CheckOp(op, x.limits()); err != nil {
 		return x.refuseInvalid(err, r)
 	}
 	if x.m.auth.Mode() != jobpb.AuthMode_AUTH_OFF {

@@ -11,6 +11,7 @@ import (
 	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // putToken makes or replaces a token. An equal one changes nothing, so a request is safe to
@@ -188,10 +189,10 @@ func (x *tx) checked(op *jobpb.Op, r *jobpb.Result) error {
 		text = reserve.Principal
 	}
 	p := auth.DecodePrincipal(text)
-	if job.ByNode(op) || job.NeedsAdmin(op) || p.IsSystem() {
+	if oplog.ByNode(op) || oplog.NeedsAdmin(op) || p.IsSystem() {
 		return row.do(x, op, r)
 	}
-	return x.as(p, job.OnJob(op), r, func() error {
+	return x.as(p, oplog.OnJob(op), r, func() error {
 		if !x.mayNeeded(op, r) {
 			return nil
 		}
@@ -213,7 +214,7 @@ func errUnknown(op *jobpb.Op) error {
 // mayNeeded reports whether the caller has the verbs that an operation needs on the topics that it
 // names; if not, it refuses the operation.
 func (x *tx) mayNeeded(op *jobpb.Op, r *jobpb.Result) bool {
-	return job.Needs(op, func(verbs auth.Verbs, topic string) bool { return x.may(verbs, topic, r) })
+	return oplog.Needs(op, func(verbs auth.Verbs, topic string) bool { return x.may(verbs, topic, r) })
 }
 
 // asAdmin makes an operation need the verb admin, in every mode. The first token needs none,
@@ -366,7 +367,7 @@ const entryVersion = 2
 // mayEnter reports whether the caller may let jobs that an operation finds enter a topic:
 // such with a push_url, if pushURL. If not, it refuses the operation.
 func (x *tx) mayEnter(topic string, pushURL bool, r *jobpb.Result) bool {
-	return x.caller == nil || !pushURL || x.m.meta.Version < entryVersion || x.may(job.AddVerbs(pushURL), topic, r)
+	return x.caller == nil || !pushURL || x.m.meta.Version < entryVersion || x.may(oplog.AddVerbs(pushURL), topic, r)
 }
 
 // mayUseID refuses an id that does not begin with the prefix of the caller's token.
@@ -381,7 +382,7 @@ func (x *tx) mayUseID(id, topic string, r *jobpb.Result) bool {
 
 // mayUseIDs is mayUseID for the jobs that an operation brings.
 func mayUseIDs(x *tx, op *jobpb.Op, r *jobpb.Result) (bool, error) {
-	for _, add := range job.AddsOf(op) {
+	for _, add := range oplog.AddsOf(op) {
 		if !x.mayUseID(add.Id, add.Topic, r) {
 			return false, nil
 		}
@@ -450,7 +451,7 @@ func (x *tx) mayFireSchedule(op *jobpb.Op, r *jobpb.Result) (bool, error) {
 	}
 	verbs := auth.Manage | auth.Add
 	if x.m.meta.Version >= entryVersion {
-		verbs |= job.AddVerbs(s.def.GetJob().GetOptions().GetPushUrl() != "")
+		verbs |= oplog.AddVerbs(s.def.GetJob().GetOptions().GetPushUrl() != "")
 	}
 	return x.mayUse(s, verbs, r)
 }

@@ -13,6 +13,7 @@ import (
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 const (
@@ -179,9 +180,9 @@ func TestEveryOperationHasRights(t *testing.T) {
 	fields := (*jobpb.Op)(nil).ProtoReflect().Descriptor().Oneofs().ByName("kind").Fields()
 	tested := map[string]bool{}
 	for _, c := range rightCases() {
-		kind := string(job.KindOf(c.op))
+		kind := string(oplog.KindOf(c.op))
 		tested[kind] = true
-		require.Equal(t, c.needs == nil, job.ByNode(c.op), kind)
+		require.Equal(t, c.needs == nil, oplog.ByNode(c.op), kind)
 	}
 	for i := range fields.Len() {
 		require.True(t, tested[string(fields.Get(i).Name())], "%s has no case", fields.Get(i).Name())
@@ -236,7 +237,7 @@ func TestWhatIsNotGrantedIsRefused(t *testing.T) {
 		if c.needs == nil {
 			continue
 		}
-		kind := string(job.KindOf(c.op))
+		kind := string(oplog.KindOf(c.op))
 		t.Run(fmt.Sprintf("%d-%s", i, kind), func(t *testing.T) {
 			r := newAuthRig(t, authEnforce)
 			tokens := c.denied()
@@ -272,7 +273,7 @@ func TestWhatIsNotGrantedIsRefused(t *testing.T) {
 // a token, of nobody, of the system, in the mode that reports, and when nothing is checked.
 func TestWhatIsGrantedIsDone(t *testing.T) {
 	for i, c := range rightCases() {
-		t.Run(fmt.Sprintf("%d-%s", i, job.KindOf(c.op)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d-%s", i, oplog.KindOf(c.op)), func(t *testing.T) {
 			open := newAuthRig(t, authOff)
 			principal := ""
 			if c.needs[""] == auth.Admin {
@@ -317,7 +318,7 @@ func TestAdminIsNeededInEveryMode(t *testing.T) {
 				continue
 			}
 			for _, who := range []string{"", "unknown"} {
-				require.Equal(t, jobpb.Code_FORBIDDEN, r.one(of(who, c.op)).Code, "%s: %s", mode, job.KindOf(c.op))
+				require.Equal(t, jobpb.Code_FORBIDDEN, r.one(of(who, c.op)).Code, "%s: %s", mode, oplog.KindOf(c.op))
 			}
 			require.NotEqual(t, jobpb.Code_FORBIDDEN, r.one(of("root", c.op)).Code)
 		}
@@ -334,9 +335,9 @@ func TestJobsOfOthersAreHidden(t *testing.T) {
 		opAtomicAdd(&jobpb.AtomicAdd{Finish: &jobpb.Finish{Ref: fenced(2, 1)}, Adds: []*jobpb.Add{{Topic: "b.x", TtrMs: 1}}}),
 	} {
 		hidden := r.one(of("other", c))
-		require.Equal(t, jobpb.Code_NOT_FOUND, hidden.Code, "%s", job.KindOf(c))
+		require.Equal(t, jobpb.Code_NOT_FOUND, hidden.Code, "%s", oplog.KindOf(c))
 		require.NotContains(t, hidden.Message, "a.x")
-		if job.KindOf(c) != "move_jobs" && job.KindOf(c) != "atomic_add" { // they name b.x, too
+		if oplog.KindOf(c) != "move_jobs" && oplog.KindOf(c) != "atomic_add" { // they name b.x, too
 			forbidden := r.one(of("reader", c))
 			require.Equal(t, jobpb.Code_FORBIDDEN, forbidden.Code)
 			require.Contains(t, forbidden.Message, `on topic "a.x" is not allowed`)

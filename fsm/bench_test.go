@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 var (
@@ -65,10 +65,10 @@ func (b *bench) apply(data []byte, replies bool) []*jobpb.Result {
 }
 
 func (b *bench) entry(n int, op func(i int) *jobpb.Op) []byte {
-	data := job.AppendEntryHeader(nil, b.now)
+	data := oplog.AppendEntryHeader(nil, b.now)
 	for i := range n {
 		var err error
-		if data, err = job.AppendOp(data, op(i)); err != nil {
+		if data, err = oplog.AppendOp(data, op(i)); err != nil {
 			b.Fatal(err)
 		}
 	}

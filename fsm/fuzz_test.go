@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/fsm/check"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Any entry is applied whole or refused, and the state stays consistent.
@@ -40,7 +40,7 @@ func FuzzApply(f *testing.F) {
 	seed(opAdd(&jobpb.Add{Topic: "t", Options: headers}), index("t", "h"), opAdd(&jobpb.Add{Topic: "t", Options: headers}), opMove(&jobpb.MoveJobs{Ref: bySeq(3), To: "u"}), opAdvance(1))
 	seed(index("t", "h"), opAdvance(9), opUpdate(&jobpb.Update{Ref: bySeq(2), Headers: &jobpb.Headers{List: headers.Headers}, Condition: &jobpb.Condition{Topic: "t", Filter: &jobpb.Filter{Headers: headers.Headers}}}), opDelete(bySeq(2)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, decodeErr := job.DecodeEntry(bytes.Clone(data))
+		_, decodeErr := oplog.DecodeEntry(bytes.Clone(data))
 		m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10, CacheBytes: 1 << 16})
 		require.NoError(t, err)
 		start := encodeEntry(t, rigStart, opAdd(&jobpb.Add{Id: "x", Topic: "t", MaxAttempts: 1}), opAdd(&jobpb.Add{Topic: "t"}), opReserve(1, "t"))
@@ -49,7 +49,7 @@ func FuzzApply(f *testing.F) {
 		results, changes, err := m.Apply([]Entry{{Index: 2, Term: 1, Data: data}}, true)
 		require.Equal(t, decodeErr == nil, err == nil, "%v", err)
 		if err == nil {
-			entry, _ := job.DecodeEntry(data)
+			entry, _ := oplog.DecodeEntry(data)
 			require.Len(t, results[0], len(entry.Ops))
 			after := encodeEntryAt(t, 0, m.Applied().ClockEpoch, opAdvance(2)) // goes through jobs when the clock was set back
 			_, _, err = m.Apply([]Entry{{Index: 3, Term: 1, Data: after}}, true)

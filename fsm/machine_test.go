@@ -19,6 +19,7 @@ import (
 	"tarry/fsm/view"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func TestApplySkipsWhatIsApplied(t *testing.T) {
@@ -72,7 +73,7 @@ func TestUnknownEntriesStopTheMachine(t *testing.T) {
 	var unknownOp []byte
 	unknownOp = binary.AppendUvarint(unknownOp, 1000<<3|2) // field 1000 of Op
 	unknownOp = append(unknownOp, 0)
-	framed := append(job.AppendEntryHeader(nil, rigStart), 2<<3|2, byte(len(unknownOp)))
+	framed := append(oplog.AppendEntryHeader(nil, rigStart), 2<<3|2, byte(len(unknownOp)))
 	cases := []struct {
 		name, says string
 		data       []byte
@@ -80,7 +81,7 @@ func TestUnknownEntriesStopTheMachine(t *testing.T) {
 		{"version", "upgrade this node", []byte{99, 1, 2}},
 		{"cluster version", "start a newer release", encodeEntry(t, rigStart, opRaise(job.MaxVersion+1))},
 		{"operation", "upgrade this node", append(framed, unknownOp...)},
-		{"nonsense", "does not decode", []byte{job.EntryVersion, 0xff}},
+		{"nonsense", "does not decode", []byte{oplog.EntryVersion, 0xff}},
 		{"nothing", "empty", nil},
 	}
 	for _, c := range cases {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func init() {
@@ -93,7 +93,7 @@ func (s *simulation) takeEffectEarly(r *replica) {
 		return
 	}
 	next := s.log[r.at+at]
-	var ops job.OpReader
+	var ops oplog.OpReader
 	until, err := ops.ReadEntry(next.Data)
 	require.NoError(s.t, err)
 	epoch := r.m.meta.Reset.Epoch

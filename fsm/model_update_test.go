@@ -192,7 +192,7 @@ func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
 
 // atomicAdd works on a copy, which becomes the model on success.
 func (m *model) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) {
-	// job.CheckOp comes before the state.
+	// oplog.CheckOp comes before the state.
 	ids, bad := map[string]bool{}, len(op.Adds) == 0
 	for _, a := range op.Adds {
 		bad = bad || badAdd(a) || a.IfExists > jobpb.IfExists_IF_EXISTS_KEEP || a.Id != "" && ids[a.Id]

@@ -5,11 +5,11 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
-// operation is what an operation does, and what it takes beside that which job.Needs and job.OnJob
+// operation is what an operation does, and what it takes beside that which oplog.Needs and oplog.OnJob
 // say, because it depends on the state.
 type operation struct {
 	do func(*tx, *jobpb.Op, *jobpb.Result) error
@@ -89,14 +89,14 @@ var operations = map[protoreflect.Name]operation{
 }
 
 // operationOf has the rows by the number of the field.
-var operationOf = withRights(job.ByNumber("fsm/operations.go", operations))
+var operationOf = withRights(oplog.ByNumber("fsm/operations.go", operations))
 
 // withRights checks that each row says who may do the operation: nobody may do one of which nothing
 // is known.
 func withRights(rows []operation) []operation {
 	for number, row := range rows {
-		if row.do != nil && row.may == nil && !job.HasRights(uint64(number)) {
-			panic(fmt.Sprintf("neither job/operation.go nor fsm/operations.go says who may do operation %d", number))
+		if row.do != nil && row.may == nil && !oplog.HasRights(uint64(number)) {
+			panic(fmt.Sprintf("neither job/oplog/operation.go nor fsm/operations.go says who may do operation %d", number))
 		}
 	}
 	return rows
@@ -104,7 +104,7 @@ func withRights(rows []operation) []operation {
 
 // rowOf returns the row of an operation; nil: this release does not know it.
 func rowOf(op *jobpb.Op) *operation {
-	if number := job.Number(op); number != 0 {
+	if number := oplog.Number(op); number != 0 {
 		return &operationOf[number]
 	}
 	return nextOperation(op)

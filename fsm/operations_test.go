@@ -15,6 +15,7 @@ import (
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // opsOfScripts returns the valid operations of the scripts: of each kind, the first with
@@ -43,7 +44,7 @@ func opsOfScripts(t testing.TB) (ops []*jobpb.Op) {
 			for _, a := range args {
 				shape += " " + a.Key
 			}
-			if op := s.op(command{name: name, args: args}); !seen[shape] && job.CheckOp(op, job.Newest()) == nil {
+			if op := s.op(command{name: name, args: args}); !seen[shape] && oplog.CheckOp(op, job.Newest()) == nil {
 				seen[shape], kinds[kindName(op)] = true, true
 				ops = append(ops, op)
 			}
@@ -60,7 +61,7 @@ func isOp(name string) bool {
 	return (&jobpb.Op{}).ProtoReflect().Descriptor().Oneofs().ByName("kind").Fields().ByName(protoreflect.Name(name)) != nil
 }
 
-// An operation that job.CheckOp accepts is valid to an empty state machine whose clock is
+// An operation that oplog.CheckOp accepts is valid to an empty state machine whose clock is
 // not behind. So all rules that need neither state nor clock are in CheckOp. What it
 // refuses changes nothing.
 func FuzzCheckedOperationsAreValid(f *testing.F) {
@@ -75,18 +76,18 @@ func FuzzCheckedOperationsAreValid(f *testing.F) {
 			return // a version that this release does not run ends the machine
 		}
 		bringNear(op)
-		run, err := job.AppendOp(nil, op)
+		run, err := oplog.AppendOp(nil, op)
 		if err != nil {
 			return
 		}
-		if _, err := job.CheckOps(run, job.MaxVersion); err != nil {
+		if _, err := oplog.CheckOps(run, job.MaxVersion); err != nil {
 			return
 		}
 		r := newRig(t, Options{})
 		r.now = maxClockMS
 		r.one(opPut("s", everySchedule("x")))
 		before := r.digest()
-		refused := job.CheckOp(op, job.LimitsAt(r.m.Version()))
+		refused := oplog.CheckOp(op, job.LimitsAt(r.m.Version()))
 		got := r.one(op)
 		require.Equal(t, refused != nil, got.Code == jobpb.Code_INVALID, "%v: %s", refused, got.Message)
 		if refused != nil {

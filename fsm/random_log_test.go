@@ -12,6 +12,7 @@ import (
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // replica is one of the machines that apply the log of a simulation.
@@ -88,7 +89,7 @@ func (s *simulation) describeEntry(b *strings.Builder, i int) {
 		fmt.Fprintf(b, "entry %d (index %d): a configuration\n", i, e.Index)
 		return
 	}
-	var ops job.OpReader
+	var ops oplog.OpReader
 	now, err := ops.ReadEntry(e.Data)
 	require.NoError(s.t, err)
 	fmt.Fprintf(b, "entry %d (index %d) at %d in epoch %d; next due is %d\n", i, e.Index, now, ops.ClockEpoch(), s.due[i])

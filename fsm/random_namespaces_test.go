@@ -13,8 +13,8 @@ import (
 
 	"tarry/fsm/internal/record"
 	"tarry/internal/testseed"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Whatever happens, each namespace holds the sum of its topics' jobs, which the check of the
@@ -34,7 +34,7 @@ func TestNamespacesHoldWhatIsCounted(t *testing.T) {
 			before, op := r.allHeld(), g.next(r)
 			res := r.one(op)
 			g.held = append(g.held, res.Jobs...)
-			done[job.KindOf(op)] = done[job.KindOf(op)] || res.Code == jobpb.Code_OK
+			done[oplog.KindOf(op)] = done[oplog.KindOf(op)] || res.Code == jobpb.Code_OK
 			for name, now := range r.allHeld() {
 				was, known := before[name]
 				if known && res.Code == jobpb.Code_OK && op.GetPutNamespace() == nil {

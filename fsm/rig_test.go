@@ -15,6 +15,7 @@ import (
 	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // rig drives one machine and checks all of its state when the test ends.
@@ -143,10 +144,10 @@ func encodeEntryOf(t testing.TB, now int64, rounded bool, epoch uint64, ops ...*
 	if rounded {
 		at = at.Add(time.Nanosecond)
 	}
-	data := job.AppendEntryTime(nil, at, epoch, job.MaxVersion)
+	data := oplog.AppendEntryTime(nil, at, epoch, job.MaxVersion)
 	for _, op := range ops {
 		var err error
-		data, err = job.AppendOp(data, op)
+		data, err = oplog.AppendOp(data, op)
 		require.NoError(t, err)
 	}
 	return data

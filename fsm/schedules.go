@@ -13,6 +13,7 @@ import (
 	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Schedules are recurring jobs. The state machine interprets neither cron expressions
@@ -275,7 +276,7 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 
 // addRun adds the job of a run. Who made or started the schedule had the right to.
 func (x *tx) addRun(add *jobpb.Add, r *jobpb.Result) error {
-	if err := job.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, x.limits()); err != nil {
+	if err := oplog.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, x.limits()); err != nil {
 		return x.refuseInvalid(err, r)
 	}
 	return x.add(add, r)

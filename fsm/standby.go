@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tarry/fsm/internal/record"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // A standby applies the entries of its primary's log as the primary did: with their times and
@@ -186,15 +186,15 @@ func checkedFloor(m *record.Meta) (uint32, error) {
 
 // TakenByStandby reports whether a standby does an operation of its own log, not of its
 // primary's.
-func TakenByStandby(op *jobpb.Op) bool { return job.OfCluster(job.Number(op)) }
+func TakenByStandby(op *jobpb.Op) bool { return oplog.OfCluster(oplog.Number(op)) }
 
 // offStandby reports whether a standby does not do the operation with this number. In that case
 // r says why.
 func (x *tx) offStandby(number uint64, r *jobpb.Result) bool {
 	if x.followed {
-		return job.OfCluster(number)
+		return oplog.OfCluster(number)
 	}
-	if job.OfCluster(number) {
+	if oplog.OfCluster(number) {
 		return false
 	}
 	_ = x.refuse(r, jobpb.Code_STANDBY, "%s", RefusedByStandby)

@@ -13,6 +13,7 @@ import (
 	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // tx is the running transaction: the changes of the entries being applied, and the batch
@@ -26,7 +27,7 @@ type tx struct {
 	// are neighbours are then inserted one after the other, which a memtable does much faster
 	// than when they alternate with those of records. A key is always in the same batch.
 	indexBatch, idBatch *pebble.Batch
-	ops                 job.OpReader // of the entry being applied; operations must not be kept
+	ops                 oplog.OpReader // of the entry being applied; operations must not be kept
 
 	jobs       map[uint64]*record.Job // read or changed, those that are gone included
 	ids        map[string]uint64      // producer ids of new jobs

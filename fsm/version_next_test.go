@@ -12,6 +12,7 @@ import (
 	"tarry/fsm/internal/record"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func opStamp(ref *jobpb.Ref) *jobpb.Op {
@@ -95,11 +96,11 @@ func TestTheNextReleaseHasAnOperationAndAFieldMore(t *testing.T) {
 func TestNewOperationsNeedTheRaise(t *testing.T) {
 	for name, op := range map[string]*jobpb.Op{"operation": opStamp(bySeq(1)), "field": opUpdateStamps(bySeq(1), 1)} {
 		t.Run(name, func(t *testing.T) {
-			run, err := job.AppendOp(nil, op)
+			run, err := oplog.AppendOp(nil, op)
 			require.NoError(t, err)
 			for version, ok := range map[uint32]bool{job.NextVersion - 1: false, job.NextVersion: true} {
-				_, err := job.CheckVersion(run, version)
-				n, peer := job.CheckOps(run, version)
+				_, err := oplog.CheckVersion(run, version)
+				n, peer := oplog.CheckOps(run, version)
 				if ok {
 					require.NoError(t, err)
 					require.NoError(t, peer)

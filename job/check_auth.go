@@ -17,11 +17,11 @@ const tokenHashBytes = 32
 // CheckTokenID checks the id of a token: 1 to MaxTokenIDBytes of a-z, 0-9 and -. It has no
 // underscore, which ends it in the text of a token.
 func (l *Limits) CheckTokenID(field, id string) error {
-	return checkLabel(field, id, l.MaxTokenIDBytes)
+	return CheckLabel(field, id, l.MaxTokenIDBytes)
 }
 
-// checkLabel checks that a name has 1 to most bytes of a-z, 0-9 and -.
-func checkLabel(field, name string, most int) error {
+// CheckLabel checks that a name has 1 to most bytes of a-z, 0-9 and -.
+func CheckLabel(field, name string, most int) error {
 	if name == "" || len(name) > most {
 		return Invalid(field, "has %d bytes; it takes 1 to %d", len(name), most)
 	}
@@ -157,23 +157,6 @@ func (l *Limits) CheckAuthSettings(s *jobpb.AuthSettings) error {
 	return l.CheckRules("anonymous", s.Anonymous)
 }
 
-func (l *Limits) checkPutToken(op *jobpb.PutToken) error {
-	if err := l.CheckToken(op.Token); err != nil {
-		return err
-	}
-	if err := withinSeconds("overlap", op.OverlapMs, 0, l.MaxTokenOverlap); err != nil {
-		return err
-	}
-	grants := func(r *jobpb.Rule) bool { return slices.Contains(r.Verbs, jobpb.Verb_VERB_ADMIN) }
-	switch {
-	case op.Bootstrap && len(op.Token.Hash) == 0:
-		return Invalid("hash", "is missing in the first token")
-	case op.Bootstrap && !slices.ContainsFunc(op.Token.Rules, grants):
-		return Invalid("rules", "of the first token must have the verb admin: it makes the others")
-	}
-	return nil
-}
-
 // SystemPrincipal is the principal of what the node itself does. It is not the id of a token.
 const SystemPrincipal = "."
 
@@ -184,8 +167,8 @@ const (
 	PrincipalMarkBytes = 6
 )
 
-// checkPrincipal checks the principal of a token.
-func (l *Limits) checkPrincipal(p string) error {
+// CheckPrincipal checks the principal of a token.
+func (l *Limits) CheckPrincipal(p string) error {
 	id, mark, text := strings.Cut(p, PrincipalSeparator)
 	if text {
 		if b, err := base64.RawURLEncoding.Strict().DecodeString(mark); err != nil || len(b) != PrincipalMarkBytes {
@@ -201,26 +184,8 @@ func CheckPeerPrincipal(p string) error {
 	if p == "" {
 		return nil
 	}
-	return Newest().checkPrincipal(p)
+	return Newest().CheckPrincipal(p)
 }
 
-// checkPeerOp checks the principal of an operation that a peer sends.
-func checkPeerOp(op *jobpb.Op) error {
-	if op.Principal == SystemPrincipal && endsReservation(op) {
-		return nil
-	}
-	return CheckPeerPrincipal(op.Principal)
-}
-
-// endsReservation reports whether op ends a reservation whose token it has. A node does such
-// ones by itself: it gives back what no consumer received, and writes the outcomes of posts,
-// also when it leads no more.
-func endsReservation(op *jobpb.Op) bool {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Finish:
-		return k.Finish.GetRef().GetGeneration() != 0
-	case *jobpb.Op_Release:
-		return k.Release.GetRef().GetGeneration() != 0
-	}
-	return false
-}
+// CheckInvitationID checks the id of an invitation, by the rule for the id of a token.
+func CheckInvitationID(field, id string) error { return Newest().CheckTokenID(field, id) }

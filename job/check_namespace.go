@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -12,7 +13,7 @@ import (
 // CheckNamespaceName checks the name of a namespace: 1 to MaxNamespaceNameBytes of a-z, 0-9
 // and -, so that it is a label of a metric and a part of a path as it is.
 func (l *Limits) CheckNamespaceName(field, name string) error {
-	return checkLabel(field, name, l.MaxNamespaceNameBytes)
+	return CheckLabel(field, name, l.MaxNamespaceNameBytes)
 }
 
 // CheckNamespace checks a namespace as it is put.
@@ -20,7 +21,7 @@ func (l *Limits) CheckNamespace(n *jobpb.Namespace) error {
 	if n == nil {
 		return Invalid("name", "is missing")
 	}
-	if err := firstOf(l.CheckNamespaceName("name", n.Name), l.CheckTopic("topic_prefix", n.TopicPrefix)); err != nil {
+	if err := cmp.Or(l.CheckNamespaceName("name", n.Name), l.CheckTopic("topic_prefix", n.TopicPrefix)); err != nil {
 		return err
 	}
 	if strings.Contains(n.TopicPrefix, "*") { // as a token's rule has it

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"tarry/job/jobpb"
 )
 
 // CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without control
@@ -64,13 +66,13 @@ func MillisOf(seconds float64) int64 {
 // Millis is MillisOf within [0, max].
 func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 	ms := MillisOf(seconds)
-	return ms, withinSeconds(field, ms, 0, max)
+	return ms, WithinSeconds(field, ms, 0, max)
 }
 
 // TTRMillis is Millis for a time to run, which must not be 0.
 func TTRMillis(field string, seconds float64) (int64, error) {
 	ms := MillisOf(seconds)
-	return ms, withinSeconds(field, ms, 1, MaxTTR)
+	return ms, WithinSeconds(field, ms, 1, MaxTTR)
 }
 
 // Within checks that a whole number is in [least, most].
@@ -81,8 +83,8 @@ func Within(field string, v, least, most int64) error {
 	return nil
 }
 
-// withinSeconds checks that milliseconds are in [least, most].
-func withinSeconds(field string, ms, least int64, most time.Duration) error {
+// WithinSeconds checks that milliseconds are in [least, most].
+func WithinSeconds(field string, ms, least int64, most time.Duration) error {
 	switch {
 	case ms == math.MaxInt64 || ms == math.MinInt64: // MillisOf has cut it: another number was sent
 		return Invalid(field, "is out of range; it must be between %s and %s s", inSeconds(least), inSeconds(most.Milliseconds()))
@@ -107,10 +109,10 @@ func plainSeconds(d time.Duration) string { return strconv.FormatInt(int64(d.Sec
 // Instant formats Unix milliseconds for people.
 func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// checkReason checks the reason of a release or bury.
-func (l *Limits) checkReason(reason string) error { return l.checkReasonIn("reason", reason) }
+// CheckReason checks the reason of a release or bury.
+func (l *Limits) CheckReason(reason string) error { return l.CheckReasonIn("reason", reason) }
 
-func (l *Limits) checkReasonIn(field, reason string) error {
+func (l *Limits) CheckReasonIn(field, reason string) error {
 	if len(reason) > l.MaxReasonBytes {
 		return Invalid(field, "has %d bytes; the limit is %d", len(reason), l.MaxReasonBytes)
 	}
@@ -129,4 +131,28 @@ func (l *Limits) CheckConsumer(field, name string) error {
 		return nil
 	}
 	return l.checkName(field, name)
+}
+
+// CheckDue checks that a due instant is not too far ahead of a clock. CheckOp checks the
+// rest.
+func (l *Limits) CheckDue(field string, dueMS, clockMS int64) error {
+	return ahead(field, dueMS, clockMS, l.MaxDelay)
+}
+
+// CheckPauseEnd is CheckDue for the instant at which a pause ends.
+func (l *Limits) CheckPauseEnd(untilMS, clockMS int64) error {
+	return ahead("until", untilMS, clockMS, l.MaxPause)
+}
+
+// CheckTTR checks the TTR of a job. That of a reservation may be 0, which means the job's.
+func (l *Limits) CheckTTR(ms int64) error { return WithinSeconds("ttr", ms, 1, l.MaxTTR) }
+
+func (l *Limits) CheckBody(body []byte, kind jobpb.BodyKind) error {
+	switch {
+	case len(body) > l.HardMaxBodyBytes:
+		return Invalid("body", "has %d bytes; the limit is %d", len(body), l.HardMaxBodyBytes)
+	case kind != jobpb.BodyKind_BODY_BYTES && kind != jobpb.BodyKind_BODY_JSON:
+		return Invalid("body_kind", "is %d; this release knows only 0 and 1", kind)
+	}
+	return nil
 }

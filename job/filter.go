@@ -18,7 +18,7 @@ func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 			return err
 		}
 	}
-	if err := l.checkReason(f.Reason); err != nil {
+	if err := l.CheckReason(f.Reason); err != nil {
 		return err
 	}
 	if err := CheckDeadReason("exact_reason", f.GetExactReason()); err != nil {
@@ -35,7 +35,7 @@ func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 			return Invalid(r.field+"_to", "is not after %s_from; the range is empty", r.field)
 		}
 	}
-	return l.checkHeaders(f.Headers)
+	return l.CheckHeaders(f.Headers)
 }
 
 // CheckJobQuery checks a query for a page of jobs.

@@ -12,7 +12,6 @@ func CheckTopic(field, topic string) error       { return Newest().CheckTopic(fi
 func CheckID(field, id string) error             { return Newest().CheckID(field, id) }
 func CheckRefID(field, id string) error          { return Newest().CheckRefID(field, id) }
 func CheckConsumer(field, name string) error     { return Newest().CheckConsumer(field, name) }
-func CheckReserve(op *jobpb.Reserve) error       { return Newest().CheckReserve(op) }
 func CheckBackoff(b *jobpb.Backoff) error        { return Newest().CheckBackoff(b) }
 func CheckFilter(f *jobpb.Filter) error          { return Newest().CheckFilter(f) }
 func CheckSettings(s *jobpb.TopicSettings) error { return Newest().CheckSettings(s) }

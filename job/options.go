@@ -11,17 +11,17 @@ func (l *Limits) CheckJobOptions(o *jobpb.JobOptions) error {
 	if err := l.CheckBackoff(o.GetBackoff()); err != nil {
 		return err
 	}
-	if err := checkExpires(o.GetExpiresMs()); err != nil {
+	if err := CheckExpires(o.GetExpiresMs()); err != nil {
 		return err
 	}
-	if err := l.checkPushURL(o.GetPushUrl()); err != nil {
+	if err := l.CheckPushURL(o.GetPushUrl()); err != nil {
 		return err
 	}
-	return l.checkHeaders(o.GetHeaders())
+	return l.CheckHeaders(o.GetHeaders())
 }
 
-// checkExpires leaves the rules that need the clock to the API.
-func checkExpires(ms int64) error {
+// CheckExpires leaves the rules that need the clock to the API.
+func CheckExpires(ms int64) error {
 	if ms < 0 {
 		return Invalid("expires_at", "is before 1970")
 	}
@@ -49,17 +49,17 @@ func (l *Limits) CheckBackoff(b *jobpb.Backoff) error {
 		return Invalid("backoff.max", "is %g s, less than its base of %g s", float64(b.MaxMs)/1000, float64(b.BaseMs)/1000)
 	}
 	for _, ms := range b.DelaysMs {
-		if err := withinSeconds("backoff.delays", ms, 0, l.MaxDelay); err != nil {
+		if err := WithinSeconds("backoff.delays", ms, 0, l.MaxDelay); err != nil {
 			return err
 		}
 	}
-	if err := withinSeconds("backoff.base", b.BaseMs, 0, l.MaxDelay); err != nil {
+	if err := WithinSeconds("backoff.base", b.BaseMs, 0, l.MaxDelay); err != nil {
 		return err
 	}
-	return withinSeconds("backoff.max", b.MaxMs, 0, l.MaxDelay)
+	return WithinSeconds("backoff.max", b.MaxMs, 0, l.MaxDelay)
 }
 
-func (l *Limits) checkHeaders(list []*jobpb.Header) error {
+func (l *Limits) CheckHeaders(list []*jobpb.Header) error {
 	if len(list) > l.MaxHeaders {
 		return Invalid("headers", "has %d names; the limit is %d", len(list), l.MaxHeaders)
 	}

@@ -57,9 +57,9 @@ func (l *Limits) isPushURL(url string) bool {
 	return len(url) <= l.MaxPushURLBytes && utf8.ValidString(url)
 }
 
-// checkPushURL checks the URL of a job. Whether the job's topic permits one is up to the
+// CheckPushURL checks the URL of a job. Whether the job's topic permits one is up to the
 // state machine.
-func (l *Limits) checkPushURL(url string) error {
+func (l *Limits) CheckPushURL(url string) error {
 	if !l.isPushURL(url) {
 		return Invalid("push_url", "has %d bytes; it takes up to %d, of UTF-8", len(url), l.MaxPushURLBytes)
 	}

@@ -239,7 +239,7 @@ func (s *Setting) Choice(name string) (int64, error) {
 func (s *Setting) Millis(seconds float64) (int64, error) {
 	least, most := s.limits(Newest())
 	ms := MillisOf(seconds)
-	return ms, withinSeconds(s.Name, ms, least, time.Duration(most)*time.Millisecond)
+	return ms, WithinSeconds(s.Name, ms, least, time.Duration(most)*time.Millisecond)
 }
 
 // limits returns the range of the setting's number.

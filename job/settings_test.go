@@ -1,6 +1,7 @@
 package job
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strconv"
@@ -74,6 +75,8 @@ func grouped(n float64) string {
 	}
 	return text
 }
+
+var update = flag.Bool("update", false, "write the tables of the docs anew")
 
 // tableInDocs compares the rows below the head of a table with the page; -update writes
 // them.

@@ -12,6 +12,7 @@ import (
 	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 const (
@@ -206,7 +207,7 @@ func (p *Pusher) clientOf(j *jobpb.Reserved) *http.Client {
 
 // giveBack returns the operation for a job that was not posted. The attempt does not count.
 func giveBack(j *jobpb.Reserved, wait time.Duration, reason string) *jobpb.Op {
-	release := job.GiveBack(j, 0)
+	release := oplog.GiveBack(j, 0)
 	release.DelayMs, release.Reason = wait.Milliseconds(), reason
 	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: release}}
 }

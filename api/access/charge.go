@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"tarry/auth"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // account is what a call has used of the limits of its token.
@@ -213,7 +213,7 @@ func (l *Limits) finished(ctx context.Context, finishes []*jobpb.Finish, results
 // add adds an operation.
 func (c *cost) add(op *jobpb.Op) {
 	c.ops++
-	if _, ends := job.EndOf(op); ends {
+	if _, ends := oplog.EndOf(op); ends {
 		c.ends++
 	}
 	if op.GetTouch() != nil {

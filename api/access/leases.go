@@ -4,8 +4,8 @@ import (
 	"maps"
 	"time"
 
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // leases are the reservations that a token has got on this node and that have not ended as far as
@@ -87,7 +87,7 @@ func (l *leases) cover(c *cost, at time.Time, spend bool) (n int64) {
 			}
 			continue
 		}
-		end, _ := job.EndOf(op)
+		end, _ := oplog.EndOf(op)
 		n += l.coverEnd(end, spend)
 	}
 	for _, f := range c.finishes {
@@ -119,7 +119,7 @@ func (l *leases) done(op *jobpb.Op, code jobpb.Code, at time.Time) {
 		l.touched(touch, code, at)
 		return
 	}
-	end, _ := job.EndOf(op)
+	end, _ := oplog.EndOf(op)
 	l.ended(end, code)
 }
 

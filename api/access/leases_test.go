@@ -9,6 +9,7 @@ import (
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // leasing is a queue with one reservation after the other, each of its own job.
@@ -44,7 +45,7 @@ func (q *leasing) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	results := make([]*jobpb.Result, len(ops))
 	for i, op := range ops {
 		ref := op.GetTouch().GetRef()
-		if end, ends := job.EndOf(op); ends {
+		if end, ends := oplog.EndOf(op); ends {
 			ref = end
 		}
 		results[i] = &jobpb.Result{}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"tarry/auth"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // checkOp refuses an operation that names a topic on which the caller may not do it. An
@@ -14,7 +14,7 @@ func (q *Queue) checkOp(ctx context.Context, op *jobpb.Op) (err error) {
 	if q.checks.State().Mode() != jobpb.AuthMode_AUTH_ENFORCE {
 		return nil // the state machine does it, and reports what it would deny
 	}
-	job.Needs(op, func(verbs auth.Verbs, topic string) bool {
+	oplog.Needs(op, func(verbs auth.Verbs, topic string) bool {
 		err = q.checks.Allow(ctx, verbs, topic)
 		return err == nil
 	})

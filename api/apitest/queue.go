@@ -15,6 +15,7 @@ import (
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 	"tarry/rates"
 	"tarry/schedule"
 )
@@ -121,11 +122,11 @@ func (q *Queue) fireSchedules() error {
 
 // enter applies ops as one entry of the log, after an advance.
 func (q *Queue) enter(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
-	data := job.AppendEntryHeader(nil, time.Now().UnixMilli())
+	data := oplog.AppendEntryHeader(nil, time.Now().UnixMilli())
 	advance := &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1000}}}
 	for _, op := range append([]*jobpb.Op{advance}, ops...) {
 		var err error
-		if data, err = job.AppendOp(data, op); err != nil {
+		if data, err = oplog.AppendOp(data, op); err != nil {
 			return nil, err
 		}
 	}
@@ -168,7 +169,7 @@ func (q *Queue) named(ctx context.Context, ops []*jobpb.Op) []*jobpb.Op {
 	known := q.machine.Auth().Revision > 0
 	ops = slices.Clone(ops)
 	for i, op := range ops {
-		if known && op.Principal == "" || job.NeedsAdmin(op) {
+		if known && op.Principal == "" || oplog.NeedsAdmin(op) {
 			ops[i] = &jobpb.Op{Kind: op.Kind, Principal: p.Encode()}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // A consumer that takes one job at a time sends a reserve after each delete. Each would be a
@@ -244,7 +245,7 @@ func (c *conn) aheadBack(ops []*jobpb.Op) []*jobpb.Op {
 	if j == nil {
 		return ops
 	}
-	release := job.GiveBack(j, c.ahead.holdMs)
+	release := oplog.GiveBack(j, c.ahead.holdMs)
 	release.Returned = true
 	return append(ops, &jobpb.Op{Kind: &jobpb.Op_Release{Release: release}, Principal: job.SystemPrincipal})
 }

@@ -16,6 +16,7 @@ import (
 	"tarry/internal/addrlimit"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // flushBytes is how many bytes of replies to a pipeline are collected before they
@@ -461,7 +462,7 @@ func (c *conn) setWriteDeadline(t time.Time) {
 // do checks and executes one operation. It returns nil when it has replied with a
 // failure.
 func (c *conn) do(op *jobpb.Op) *jobpb.Result {
-	if err := job.CheckOp(op, job.Newest()); err != nil {
+	if err := oplog.CheckOp(op, job.Newest()); err != nil {
 		c.fail(err)
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // FinishBody finishes a job, and may add others atomically.
@@ -61,7 +62,7 @@ func (q *ReserveRequest) Check() (*jobpb.Reserve, time.Duration, error) {
 // CheckReserve checks a Reserve, and the names of its topics: the queue takes any, but a
 // client should hear of one that no topic can have.
 func CheckReserve(r *jobpb.Reserve) error {
-	if err := job.CheckReserve(r); err != nil {
+	if err := oplog.CheckReserve(job.Newest(), r); err != nil {
 		return err
 	}
 	for i, topic := range r.Topics {

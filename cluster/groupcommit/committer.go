@@ -10,6 +10,7 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Committer writes batches as entries of this node's log, and completes them in the
@@ -58,7 +59,7 @@ func (c *Committer) Propose(b *Batch, complete Complete) {
 		return
 	}
 	now, epoch := c.o.Now()
-	entry := job.AppendEntryTime(make([]byte, 0, b.Bytes+32), now, epoch, c.o.Version())
+	entry := oplog.AppendEntryTime(make([]byte, 0, b.Bytes+32), now, epoch, c.o.Version())
 	f := c.o.Apply(b.AppendOps(entry), enqueueTimeout)
 	// The channel has room for each batch that may be in flight. Without it this waits for Run.
 	c.commits <- commit{future: f, start: time.Now(), complete: complete}

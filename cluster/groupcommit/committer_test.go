@@ -11,6 +11,7 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // applied is an entry of which Raft has reported the outcome.
@@ -46,7 +47,7 @@ func TestOutcomesOfAnEntry(t *testing.T) {
 			committer := NewCommitter(CommitterOptions{
 				Version: func() uint32 { return job.FirstVersion },
 				Apply: func(entry []byte, _ time.Duration) raft.ApplyFuture {
-					e, err := job.DecodeEntry(entry)
+					e, err := oplog.DecodeEntry(entry)
 					require.NoError(t, err)
 					require.EqualValues(t, 3, e.NowMs)
 					return c.entry

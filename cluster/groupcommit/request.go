@@ -13,7 +13,7 @@ type Complete = func(results []*jobpb.Result, err error)
 
 // Request is a run of operations that are proposed together.
 type Request struct {
-	Ops   []byte // framed by job.AppendOp
+	Ops   []byte // framed by oplog.AppendOp
 	Count int
 	// Callers is how many clients wait for it, as far as its node can tell.
 	Callers int
@@ -21,7 +21,7 @@ type Request struct {
 	// Tenant is whose they are; empty: nobody's. The requests of one tenant keep their order,
 	// and those of several take turns.
 	Tenant string
-	Local  bool // only the leader itself may propose them (job.Kinds)
+	Local  bool // only the leader itself may propose them (oplog.Kinds)
 	// HoldUntil is when the request fails if no leader has accepted it, Deadline when
 	// it is too late to send it.
 	HoldUntil, Deadline time.Time

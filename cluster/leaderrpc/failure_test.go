@@ -18,6 +18,7 @@ import (
 	"tarry/cluster/noderpc"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // leadingNode is a node whose handlers all return the same error.
@@ -102,7 +103,7 @@ func TestAFailureOfTheLeaderReachesTheFollower(t *testing.T) {
 		"no leader":          leaderrpc.NoLeader(),
 		"unknown outcome":    job.Unknown("the outcome is unknown: leadership lost while committing log"),
 		"too large":          job.Errorf(job.CodeTooLarge, "the request takes 17000000 bytes in the log; it may take 16777216 at most"),
-		"version not raised": job.NotApplied("%w", &job.NewerError{What: "Op.touch", Since: 2, Version: 1}),
+		"version not raised": job.NotApplied("%w", &oplog.NewerError{What: "Op.touch", Since: 2, Version: 1}),
 		"overloaded":         {Code: job.CodeOverloaded, Message: "too much is waiting", RetryAfter: 2 * time.Second},
 		"disk low":           {Code: job.CodeDiskLow, Message: "the disk of n1 is low", RetryAfter: 5 * time.Second},
 		"typed internal":     job.Errorf(job.CodeInternal, "encode the request: too deep"),

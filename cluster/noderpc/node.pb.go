@@ -11,14 +11,15 @@
 package noderpc
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	leaderrpc "tarry/cluster/leaderrpc"
 	report "tarry/cluster/report"
 	jobpb "tarry/job/jobpb"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -32,7 +33,7 @@ type ProposeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	Count uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // operations in ops
-	// The operations, each framed as in an entry (job.AppendOp). They are bytes here
+	// The operations, each framed as in an entry (oplog.AppendOp). They are bytes here
 	// because the leader puts them into its log as they are: it checks them, and makes
 	// no messages of them.
 	Ops           []byte `protobuf:"bytes,3,opt,name=ops,proto3" json:"ops,omitempty"`

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/logstore"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 const nodes = 3
@@ -279,7 +279,7 @@ func (s *simulation) client(ctx context.Context, name string, rng *rand.Rand) {
 
 // propose makes one entry and reports whether it was acknowledged.
 func (s *simulation) propose(l *nodeRun, id string, op *jobpb.Op, deletes bool) bool {
-	data, err := job.AppendOp(job.AppendEntryHeader(nil, time.Now().UnixMilli()), op)
+	data, err := oplog.AppendOp(oplog.AppendEntryHeader(nil, time.Now().UnixMilli()), op)
 	if err != nil {
 		s.fail(err)
 		return false

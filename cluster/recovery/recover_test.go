@@ -12,8 +12,8 @@ import (
 
 	"tarry/cluster/datadir"
 	"tarry/fsm"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 const clockMS = 1_700_000_000_000
@@ -34,7 +34,7 @@ func newStores(t *testing.T, f func(s *stores, serverID string)) (path string) {
 
 func entry(t *testing.T, index uint64, op *jobpb.Op) *raft.Log {
 	t.Helper()
-	data, err := job.AppendOp(job.AppendEntryHeader(nil, clockMS+int64(index)), op)
+	data, err := oplog.AppendOp(oplog.AppendEntryHeader(nil, clockMS+int64(index)), op)
 	require.NoError(t, err)
 	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}
 }

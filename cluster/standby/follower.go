@@ -13,6 +13,7 @@ import (
 	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // Source is where the log of the primary comes from.
@@ -168,7 +169,7 @@ type run struct {
 	bytes   int
 }
 
-func (r *run) full() bool { return r.bytes >= runBytes || len(r.entries) >= job.MaxFollowEntries }
+func (r *run) full() bool { return r.bytes >= runBytes || len(r.entries) >= oplog.MaxFollowEntries }
 
 // follow proposes the entries of frames until they end, and returns nil in that case.
 func (f *Follower) follow(ctx context.Context, s *jobpb.StandbyState, frames <-chan logstream.Frame) error {
@@ -247,7 +248,7 @@ func (f *Follower) check(frame logstream.Frame) error {
 	if len(frame.Data) == 0 {
 		return nil
 	}
-	raises, err := job.CheckFollowed(frame.Data)
+	raises, err := oplog.CheckFollowed(frame.Data)
 	if err != nil {
 		return needsPerson{error: fmt.Errorf("entry %d of the primary cannot be applied: %w", frame.Index, err)}
 	}

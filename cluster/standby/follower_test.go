@@ -17,6 +17,7 @@ import (
 	"tarry/cluster/report"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // primary is a Source, and the state of a standby that applies what is proposed.
@@ -43,7 +44,7 @@ func newPrimary(t *testing.T, entries int) *primary {
 }
 
 func entry(t *testing.T, op *jobpb.Op) []byte {
-	data, err := job.AppendOp(job.AppendEntryHeader(nil, 1), op)
+	data, err := oplog.AppendOp(oplog.AppendEntryHeader(nil, 1), op)
 	require.NoError(t, err)
 	return data
 }
@@ -191,7 +192,7 @@ func TestAFollowerStopsBeforeAVersionThatItsMembersDoNotRun(t *testing.T) {
 		require.Equal(t, uint64(10), f.Status().Index)
 	})
 	p = newPrimary(t, 10)
-	p.log[5] = []byte{job.EntryVersion + 1}
+	p.log[5] = []byte{oplog.EntryVersion + 1}
 	p.follow(p, func(f *Follower) {
 		require.Equal(t, uint64(5), f.Status().Index)
 		require.Contains(t, f.Status().Problem, "entry 6 of the primary cannot be applied")

@@ -14,8 +14,8 @@ import (
 	"tarry/cluster/logstore"
 	"tarry/fsm"
 	"tarry/fsm/check"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // patience ends a wait for what never happens; it is long for busy machines.
@@ -120,7 +120,7 @@ func (n *node) digest() string {
 
 // add proposes one job and returns its result.
 func (n *node) add(id string) (*jobpb.Result, error) {
-	data, err := job.AppendOp(job.AppendEntryHeader(nil, time.Now().UnixMilli()), &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{
+	data, err := oplog.AppendOp(oplog.AppendEntryHeader(nil, time.Now().UnixMilli()), &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{
 		Id: id, Topic: "orders", Body: []byte("body of " + id), TtrMs: 1000,
 	}}})
 	require.NoError(n.t, err)
@@ -290,7 +290,7 @@ func TestResultsAreBuiltOnlyWhileServing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, jobpb.Code_OK, r.Code)
 	lead.adapter.SetServing(false)
-	data, err := job.AppendOp(job.AppendEntryHeader(nil, 1), &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}})
+	data, err := oplog.AppendOp(oplog.AppendEntryHeader(nil, 1), &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}})
 	require.NoError(t, err)
 	f := lead.raft.Apply(data, patience)
 	require.NoError(t, f.Error())

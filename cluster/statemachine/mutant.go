@@ -11,6 +11,7 @@ import (
 	"tarry/internal/hook"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // mutant violates one guarantee on purpose, to show that the checker of histories detects
@@ -68,7 +69,7 @@ func (m *mutant) change(entries []fsm.Entry) []fix {
 		if e.Configuration {
 			continue
 		}
-		in, err := job.DecodeEntry(e.Data)
+		in, err := oplog.DecodeEntry(e.Data)
 		if err != nil {
 			continue // the machine returns the error
 		}
@@ -85,7 +86,7 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) fix {
 	if in.RoundedDown {
 		now = now.Add(1)
 	}
-	data := job.AppendEntryTime(nil, now, 0, job.MaxVersion)
+	data := oplog.AppendEntryTime(nil, now, 0, job.MaxVersion)
 	forgotten := map[int]*jobpb.Result{} // by place in the entry as it was sent
 	due := map[int]int64{}
 	reworded := map[int]func(*jobpb.Result){}
@@ -106,7 +107,7 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) fix {
 			reworded[i] = answer
 		}
 		var err error
-		if data, err = job.AppendOp(data, op); err != nil {
+		if data, err = oplog.AppendOp(data, op); err != nil {
 			return nil
 		}
 	}

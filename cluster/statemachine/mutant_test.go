@@ -12,6 +12,7 @@ import (
 	"tarry/internal/hook"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // mutantRig applies operations to a machine through a mutant.
@@ -33,10 +34,10 @@ func newMutantRig(t *testing.T, name string) *mutantRig {
 
 // do applies one entry at an instant and returns its results.
 func (r *mutantRig) do(now int64, ops ...*jobpb.Op) []*jobpb.Result {
-	data := job.AppendEntryHeader(nil, now)
+	data := oplog.AppendEntryHeader(nil, now)
 	for _, op := range ops {
 		var err error
-		data, err = job.AppendOp(data, op)
+		data, err = oplog.AppendOp(data, op)
 		require.NoError(r, err)
 	}
 	r.index++

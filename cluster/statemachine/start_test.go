@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/fsm"
-	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 var voters = raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "n0", Address: "n0"}}})
@@ -23,7 +23,7 @@ func logEntries(t *testing.T, first, last, term uint64) (logs []*raft.Log) {
 	for i := first; i <= last; i++ {
 		l := &raft.Log{Index: i, Term: term, Type: raft.LogCommand}
 		var err error
-		l.Data, err = job.AppendOp(job.AppendEntryHeader(nil, int64(i)), &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", TtrMs: 1}}})
+		l.Data, err = oplog.AppendOp(oplog.AppendEntryHeader(nil, int64(i)), &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", TtrMs: 1}}})
 		require.NoError(t, err)
 		if i == 1 {
 			l.Type, l.Data = raft.LogConfiguration, voters

@@ -19,6 +19,7 @@ import (
 	"tarry/dispatch"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 func encoded(t testing.TB, ms ...proto.Message) []byte {
@@ -89,7 +90,7 @@ func serveSent(t testing.TB, messages [][]byte) error {
 		rs := make([]*jobpb.Result, len(ops))
 		for i, op := range ops {
 			rs[i] = &jobpb.Result{}
-			if r := op.GetReserve(); job.CheckReserve(r) == nil && slices.Contains(r.Topics, "t") {
+			if r := op.GetReserve(); oplog.CheckReserve(job.Newest(), r) == nil && slices.Contains(r.Topics, "t") {
 				rs[i].Jobs = []*jobpb.Reserved{{Seq: 1, Generation: 1}}
 			}
 		}

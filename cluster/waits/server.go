@@ -16,6 +16,7 @@ import (
 	"tarry/dispatch"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // remoteWaiters are the waiters of one other node. When the stream ends they are
@@ -68,7 +69,7 @@ func (r *remoteWaiters) handle(m *noderpc.WaitRequest) error {
 		}
 		return nil
 	}
-	if err := job.CheckReserve(m.Reserve); err != nil {
+	if err := oplog.CheckReserve(job.Newest(), m.Reserve); err != nil {
 		return status.Errorf(codes.InvalidArgument, "waiter %d: %v", m.Waiter, err)
 	}
 	if err := job.CheckPeerPrincipal(m.Reserve.Principal); err != nil {

@@ -1,19 +1,21 @@
-package job
+package oplog
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // operation is what there is to know about a kind of operation without the state. What it does is
 // in package fsm, which has the only other table of operations.
 type operation struct {
-	// since is the cluster version that brought it; 0: FirstVersion.
+	// since is the cluster version that brought it; 0: job.FirstVersion.
 	since uint32
 	// adds: it may make jobs, so it is refused while the disk is low.
 	adds bool
@@ -27,15 +29,15 @@ type operation struct {
 	// records and limits, so it is the primary's: an entry has the same effect on both.
 	ofCluster bool
 	// check holds the rules that need neither the clock nor the state.
-	check func(*Limits, *jobpb.Op) error
+	check func(*job.Limits, *jobpb.Op) error
 
 	// admin: it needs the verb admin, in every mode.
 	admin bool
 	// onJob are the verbs that it needs on the topic of the job that it names, wherever that is.
-	onJob func(*jobpb.Op) Verbs
+	onJob func(*jobpb.Op) job.Verbs
 	// needs calls need for the verbs that it needs on the topics that it names, until that
 	// returns false. What needs the state beside is in package fsm.
-	needs func(op *jobpb.Op, need func(Verbs, string) bool) bool
+	needs func(op *jobpb.Op, need func(job.Verbs, string) bool) bool
 
 	// topic is one that it names, ref the job that it names, ends the reservation that it ends,
 	// and jobs are those that it brings; nil: none.
@@ -47,9 +49,9 @@ type operation struct {
 
 // kind completes a row with what the schema says: the topic or the job that the message of an
 // operation names.
-func kind[K any](get func(*jobpb.Op) K, check func(*Limits, K) error, row operation) operation {
+func kind[K any](get func(*jobpb.Op) K, check func(*job.Limits, K) error, row operation) operation {
 	if check != nil {
-		row.check = func(l *Limits, op *jobpb.Op) error { return check(l, get(op)) }
+		row.check = func(l *job.Limits, op *jobpb.Op) error { return check(l, get(op)) }
 	}
 	var message any = *new(K)
 	if _, is := message.(interface{ GetTopic() string }); is {
@@ -61,22 +63,24 @@ func kind[K any](get func(*jobpb.Op) K, check func(*Limits, K) error, row operat
 	return row
 }
 
-func refCheck[K interface{ GetRef() *jobpb.Ref }](_ *Limits, k K) error { return checkRef(k.GetRef()) }
+func refCheck[K interface{ GetRef() *jobpb.Ref }](_ *job.Limits, k K) error {
+	return checkRef(k.GetRef())
+}
 
 // operations has a row for each operation, by the name of its field in jobpb.Op.
 var operations = map[protoreflect.Name]operation{
-	"add": kind((*jobpb.Op).GetAdd, (*Limits).checkAdd, operation{
+	"add": kind((*jobpb.Op).GetAdd, checkAdd, operation{
 		adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return []*jobpb.Add{op.GetAdd()} },
 		needs: func(op *jobpb.Op, need needed) bool { return needsAdd(op.GetAdd(), 0, need) },
 	}),
-	"atomic_add": kind((*jobpb.Op).GetAtomicAdd, (*Limits).checkAtomicAdd, operation{
+	"atomic_add": kind((*jobpb.Op).GetAtomicAdd, checkAtomicAdd, operation{
 		adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return op.GetAtomicAdd().GetAdds() },
 		ends: func(op *jobpb.Op) (*jobpb.Ref, bool) {
 			finish := op.GetAtomicAdd().GetFinish()
 			return finish.GetRef(), finish != nil
 		},
 		topic: func(op *jobpb.Op) string { return firstTopic(op.GetAtomicAdd().GetAdds()) },
-		onJob: always(VerbConsume),
+		onJob: always(job.VerbConsume),
 		needs: func(op *jobpb.Op, need needed) bool {
 			for _, add := range op.GetAtomicAdd().GetAdds() {
 				if !needsAdd(add, 0, need) {
@@ -86,15 +90,17 @@ var operations = map[protoreflect.Name]operation{
 			return true
 		},
 	}),
-	"import_job": kind((*jobpb.Op).GetImportJob, (*Limits).checkImportJob, operation{
+	"import_job": kind((*jobpb.Op).GetImportJob, checkImportJob, operation{
 		since: 2, adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return []*jobpb.Add{op.GetImportJob().GetAdd()} },
 		topic: func(op *jobpb.Op) string { return op.GetImportJob().GetAdd().GetTopic() },
 		// What a job brings with it, such as its attempts and that it is dead, is otherwise up to
 		// who manages the topic.
-		needs: func(op *jobpb.Op, need needed) bool { return needsAdd(op.GetImportJob().GetAdd(), VerbManage, need) },
+		needs: func(op *jobpb.Op, need needed) bool {
+			return needsAdd(op.GetImportJob().GetAdd(), job.VerbManage, need)
+		},
 	}),
 
-	"reserve": kind((*jobpb.Op).GetReserve, (*Limits).CheckReserve, operation{
+	"reserve": kind((*jobpb.Op).GetReserve, CheckReserve, operation{
 		leaderOnly: true, forClient: true,
 		topic: func(op *jobpb.Op) string {
 			if topics := op.GetReserve().GetTopics(); len(topics) > 0 {
@@ -104,133 +110,138 @@ var operations = map[protoreflect.Name]operation{
 		},
 		needs: func(op *jobpb.Op, need needed) bool {
 			for _, topic := range op.GetReserve().GetTopics() {
-				if !need(VerbConsume, topic) {
+				if !need(job.VerbConsume, topic) {
 					return false
 				}
 			}
 			return true
 		},
 	}),
-	"reserve_job": kind((*jobpb.Op).GetReserveJob, (*Limits).checkReserveJob, operation{onJob: always(VerbConsume)}),
-	"finish":      kind((*jobpb.Op).GetFinish, refCheck, operation{onJob: always(VerbConsume), ends: its((*jobpb.Op).GetFinish)}),
-	"release":     kind((*jobpb.Op).GetRelease, (*Limits).checkRelease, operation{onJob: always(VerbConsume), ends: its((*jobpb.Op).GetRelease)}),
-	"bury":        kind((*jobpb.Op).GetBury, (*Limits).checkBury, operation{onJob: always(VerbConsume), ends: its((*jobpb.Op).GetBury)}),
-	"touch":       kind((*jobpb.Op).GetTouch, (*Limits).checkTouch, operation{onJob: always(VerbConsume)}),
-	"delete": kind((*jobpb.Op).GetDelete, (*Limits).checkDelete, operation{onJob: always(VerbManage), ends: func(op *jobpb.Op) (*jobpb.Ref, bool) {
+	"reserve_job": kind((*jobpb.Op).GetReserveJob, checkReserveJob, operation{onJob: always(job.VerbConsume)}),
+	"finish":      kind((*jobpb.Op).GetFinish, refCheck, operation{onJob: always(job.VerbConsume), ends: its((*jobpb.Op).GetFinish)}),
+	"release":     kind((*jobpb.Op).GetRelease, checkRelease, operation{onJob: always(job.VerbConsume), ends: its((*jobpb.Op).GetRelease)}),
+	"bury":        kind((*jobpb.Op).GetBury, checkBury, operation{onJob: always(job.VerbConsume), ends: its((*jobpb.Op).GetBury)}),
+	"touch":       kind((*jobpb.Op).GetTouch, checkTouch, operation{onJob: always(job.VerbConsume)}),
+	"delete": kind((*jobpb.Op).GetDelete, checkDelete, operation{onJob: always(job.VerbManage), ends: func(op *jobpb.Op) (*jobpb.Ref, bool) {
 		ref := op.GetDelete().GetRef()
 		return ref, ref.GetGeneration() != 0 // as older clients finish
 	}}),
-	"update": kind((*jobpb.Op).GetUpdate, (*Limits).checkUpdate, operation{onJob: func(op *jobpb.Op) Verbs {
+	"update": kind((*jobpb.Op).GetUpdate, checkUpdate, operation{onJob: func(op *jobpb.Op) job.Verbs {
 		if op.GetUpdate().GetPushUrl() != "" {
-			return VerbManage | VerbPush
+			return job.VerbManage | job.VerbPush
 		}
-		return VerbManage
+		return job.VerbManage
 	}}),
-	"kick": kind((*jobpb.Op).GetKick, (*Limits).checkKick, operation{
-		onJob: always(VerbManage),
+	"kick": kind((*jobpb.Op).GetKick, checkKick, operation{
+		onJob: always(job.VerbManage),
 		needs: func(op *jobpb.Op, need needed) bool { return needsEntry(op.GetKick().GetToTopic(), need) },
 	}),
 
-	"kick_topic": kind((*jobpb.Op).GetKickTopic, (*Limits).checkKickTopic, operation{
+	"kick_topic": kind((*jobpb.Op).GetKickTopic, checkKickTopic, operation{
 		needs: func(op *jobpb.Op, need needed) bool {
-			return need(VerbManage, op.GetKickTopic().GetTopic()) && needsEntry(op.GetKickTopic().GetToTopic(), need)
+			return need(job.VerbManage, op.GetKickTopic().GetTopic()) && needsEntry(op.GetKickTopic().GetToTopic(), need)
 		},
 	}),
-	"move_jobs": kind((*jobpb.Op).GetMoveJobs, (*Limits).checkMoveJobs, operation{
-		onJob: always(VerbManage),
+	"move_jobs": kind((*jobpb.Op).GetMoveJobs, checkMoveJobs, operation{
+		onJob: always(job.VerbManage),
 		needs: func(op *jobpb.Op, need needed) bool {
 			k := op.GetMoveJobs()
-			return (k.GetRef() != nil || need(VerbManage, k.GetTopic())) && needsEntry(k.GetTo(), need)
+			return (k.GetRef() != nil || need(job.VerbManage, k.GetTopic())) && needsEntry(k.GetTo(), need)
 		},
 	}),
-	"release_topic": manages(kind((*jobpb.Op).GetReleaseTopic, func(l *Limits, k *jobpb.ReleaseTopic) error {
-		return firstOf(Within("max", int64(k.Max), 1, int64(l.MaxKick)), l.CheckConsumer("consumer", k.Consumer), l.checkReason(k.Reason), l.checkSweep(k.Sweep))
+	"release_topic": manages(kind((*jobpb.Op).GetReleaseTopic, func(l *job.Limits, k *jobpb.ReleaseTopic) error {
+		return cmp.Or(
+			job.Within("max", int64(k.Max), 1, int64(l.MaxKick)), l.CheckConsumer("consumer", k.Consumer),
+			l.CheckReason(k.Reason), checkSweep(l, k.Sweep),
+		)
 	}, operation{})),
-	"purge":       manages(kind((*jobpb.Op).GetPurge, (*Limits).checkPurge, operation{})),
-	"pause_topic": manages(kind((*jobpb.Op).GetPauseTopic, (*Limits).checkPauseTopic, operation{})),
-	"set_topic":   manages(kind((*jobpb.Op).GetSetTopic, (*Limits).checkSetTopic, operation{})),
+	"purge":       manages(kind((*jobpb.Op).GetPurge, checkPurge, operation{})),
+	"pause_topic": manages(kind((*jobpb.Op).GetPauseTopic, checkPauseTopic, operation{})),
+	"set_topic":   manages(kind((*jobpb.Op).GetSetTopic, checkSetTopic, operation{})),
 
-	"put_schedule": kind((*jobpb.Op).GetPutSchedule, (*Limits).checkPutSchedule, operation{
+	"put_schedule": kind((*jobpb.Op).GetPutSchedule, checkPutSchedule, operation{
 		needs: func(op *jobpb.Op, need needed) bool {
 			add := op.GetPutSchedule().GetSchedule().GetJob()
-			return add == nil || needsAdd(add, VerbManage, need)
+			return add == nil || needsAdd(add, job.VerbManage, need)
 		},
 	}),
 	"delete_schedule": {},
 	// A client causes a run that starts now.
-	"fire_schedule": kind((*jobpb.Op).GetFireSchedule, (*Limits).checkFireSchedule, operation{
+	"fire_schedule": kind((*jobpb.Op).GetFireSchedule, checkFireSchedule, operation{
 		adds: true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() },
 	}),
 
-	"advance":       kind((*jobpb.Op).GetAdvance, (*Limits).checkAdvance, operation{leaderOnly: true}),
-	"advance_at":    kind((*jobpb.Op).GetAdvanceAt, (*Limits).checkAdvanceAt, operation{leaderOnly: true}), // its Reserves have principals
+	"advance":       kind((*jobpb.Op).GetAdvance, checkAdvance, operation{leaderOnly: true}),
+	"advance_at":    kind((*jobpb.Op).GetAdvanceAt, checkAdvanceAt, operation{leaderOnly: true}), // its Reserves have principals
 	"reset_clock":   {leaderOnly: true},
 	"raise_version": {leaderOnly: true},
-	"migrate": kind((*jobpb.Op).GetMigrate, func(l *Limits, k *jobpb.Migrate) error { return Within("max", int64(k.Max), 1, int64(l.MaxMigrate)) },
+	"migrate": kind((*jobpb.Op).GetMigrate, func(l *job.Limits, k *jobpb.Migrate) error {
+		return job.Within("max", int64(k.Max), 1, int64(l.MaxMigrate))
+	},
 		operation{leaderOnly: true}),
 
-	"put_token": kind((*jobpb.Op).GetPutToken, (*Limits).checkPutToken, operation{admin: true}),
-	"delete_token": kind((*jobpb.Op).GetDeleteToken, func(l *Limits, k *jobpb.DeleteToken) error { return l.CheckTokenID("id", k.GetId()) },
+	"put_token": kind((*jobpb.Op).GetPutToken, checkPutToken, operation{admin: true}),
+	"delete_token": kind((*jobpb.Op).GetDeleteToken, func(l *job.Limits, k *jobpb.DeleteToken) error { return l.CheckTokenID("id", k.GetId()) },
 		operation{admin: true}),
-	"set_auth": kind((*jobpb.Op).GetSetAuth, func(l *Limits, k *jobpb.SetAuth) error { return l.CheckAuthSettings(k.GetSettings()) },
+	"set_auth": kind((*jobpb.Op).GetSetAuth, func(l *job.Limits, k *jobpb.SetAuth) error { return l.CheckAuthSettings(k.GetSettings()) },
 		operation{admin: true}),
-	"put_namespace": kind((*jobpb.Op).GetPutNamespace, func(l *Limits, k *jobpb.PutNamespace) error { return l.CheckNamespace(k.GetNamespace()) }, operation{}),
-	"delete_namespace": kind((*jobpb.Op).GetDeleteNamespace, func(l *Limits, k *jobpb.DeleteNamespace) error {
+	"put_namespace": kind((*jobpb.Op).GetPutNamespace, func(l *job.Limits, k *jobpb.PutNamespace) error { return l.CheckNamespace(k.GetNamespace()) }, operation{}),
+	"delete_namespace": kind((*jobpb.Op).GetDeleteNamespace, func(l *job.Limits, k *jobpb.DeleteNamespace) error {
 		return l.CheckNamespaceName("name", k.GetName())
 	}, operation{}),
 
-	"put_state_chunk": kind((*jobpb.Op).GetPutStateChunk, func(_ *Limits, k *jobpb.PutStateChunk) error { return checkPutStateChunk(k) },
+	"put_state_chunk": kind((*jobpb.Op).GetPutStateChunk, func(_ *job.Limits, k *jobpb.PutStateChunk) error { return checkPutStateChunk(k) },
 		operation{since: 2, leaderOnly: true}),
 	"drop_state_chunks": {since: 2, leaderOnly: true},
 	"replace_state":     {since: 2, leaderOnly: true},
 
 	"mark": {leaderOnly: true, ofCluster: true},
-	"set_cluster": kind((*jobpb.Op).GetSetCluster, func(l *Limits, k *jobpb.SetCluster) error { return l.CheckRefID("cluster_id", k.ClusterId) },
+	"set_cluster": kind((*jobpb.Op).GetSetCluster, func(l *job.Limits, k *jobpb.SetCluster) error { return l.CheckRefID("cluster_id", k.ClusterId) },
 		operation{leaderOnly: true, ofCluster: true}),
-	"forget_member": kind((*jobpb.Op).GetForgetMember, (*Limits).checkForgetMember, operation{leaderOnly: true, ofCluster: true}),
-	"admit_node": kind((*jobpb.Op).GetAdmitNode, func(l *Limits, k *jobpb.AdmitNode) error { return l.CheckRefID("node_id", k.GetNodeId()) },
+	"forget_member": kind((*jobpb.Op).GetForgetMember, checkForgetMember, operation{leaderOnly: true, ofCluster: true}),
+	"admit_node": kind((*jobpb.Op).GetAdmitNode, func(l *job.Limits, k *jobpb.AdmitNode) error { return l.CheckRefID("node_id", k.GetNodeId()) },
 		operation{leaderOnly: true, ofCluster: true}),
-	"put_invitation": kind((*jobpb.Op).GetPutInvitation, (*Limits).checkPutInvitation, operation{ofCluster: true, needs: operates}),
+	"put_invitation": kind((*jobpb.Op).GetPutInvitation, checkPutInvitation, operation{ofCluster: true, needs: operates}),
 	// A client revokes an invitation; the leader records that one was used.
-	"end_invitation": kind((*jobpb.Op).GetEndInvitation, (*Limits).checkEndInvitation, operation{
+	"end_invitation": kind((*jobpb.Op).GetEndInvitation, checkEndInvitation, operation{
 		leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() == "" },
 		ofCluster: true, needs: operates,
 	}),
-	"set_admission": kind((*jobpb.Op).GetSetAdmission, (*Limits).checkSetAdmission, operation{ofCluster: true, needs: operates}),
-	"follow_log": kind((*jobpb.Op).GetFollowLog, func(_ *Limits, k *jobpb.FollowLog) error { return checkFollowLog(k) },
+	"set_admission": kind((*jobpb.Op).GetSetAdmission, checkSetAdmission, operation{ofCluster: true, needs: operates}),
+	"follow_log": kind((*jobpb.Op).GetFollowLog, func(_ *job.Limits, k *jobpb.FollowLog) error { return checkFollowLog(k) },
 		operation{since: 2, leaderOnly: true, ofCluster: true}),
 	"promote_standby": {since: 2, ofCluster: true, needs: operates},
 }
 
 // needed is called with verbs that are needed on a topic, and reports whether the caller has them.
-type needed = func(Verbs, string) bool
+type needed = func(job.Verbs, string) bool
 
-func always(v Verbs) func(*jobpb.Op) Verbs { return func(*jobpb.Op) Verbs { return v } }
+func always(v job.Verbs) func(*jobpb.Op) job.Verbs { return func(*jobpb.Op) job.Verbs { return v } }
 
 // AddVerbs returns what it takes to bring a job into a topic, in whichever way it enters. A
 // push_url is a way out of the network, and what is posted there is signed with the topic's
 // secret.
-func AddVerbs(pushURL bool) Verbs {
+func AddVerbs(pushURL bool) job.Verbs {
 	if pushURL {
-		return VerbAdd | VerbPush
+		return job.VerbAdd | job.VerbPush
 	}
-	return VerbAdd
+	return job.VerbAdd
 }
 
 // needsAdd needs what an add of the job needs, and more.
-func needsAdd(add *jobpb.Add, more Verbs, need needed) bool {
+func needsAdd(add *jobpb.Add, more job.Verbs, need needed) bool {
 	return need(AddVerbs(add.GetOptions().GetPushUrl() != "")|more, add.GetTopic())
 }
 
 // needsEntry needs the verb add on the topic that jobs go to; empty: they stay. What the jobs
 // need beyond that is decided when they are found.
-func needsEntry(topic string, need needed) bool { return topic == "" || need(VerbAdd, topic) }
+func needsEntry(topic string, need needed) bool { return topic == "" || need(job.VerbAdd, topic) }
 
-func operates(_ *jobpb.Op, need needed) bool { return need(VerbOperate, "") }
+func operates(_ *jobpb.Op, need needed) bool { return need(job.VerbOperate, "") }
 
 // manages adds that an operation needs the verb manage on its topic.
 func manages(row operation) operation {
-	row.needs = func(op *jobpb.Op, need needed) bool { return need(VerbManage, row.topic(op)) }
+	row.needs = func(op *jobpb.Op, need needed) bool { return need(job.VerbManage, row.topic(op)) }
 	return row
 }
 
@@ -252,7 +263,7 @@ var (
 	entryFields  = (*jobpb.Entry)(nil).ProtoReflect().Descriptor().Fields()
 
 	// operationOf has the rows by the number of the field.
-	operationOf = ByNumber("job/operation.go", operations)
+	operationOf = ByNumber("job/oplog/operation.go", operations)
 	addNumber   = uint64(opDescriptor.Fields().ByName("add").Number())
 
 	// principalNumber is that of the field behind the operation in jobpb.Op.
@@ -382,7 +393,7 @@ func HasRights(number uint64) bool {
 }
 
 // OnJob returns the verbs that an operation needs on the topic of the job that it names.
-func OnJob(op *jobpb.Op) Verbs {
+func OnJob(op *jobpb.Op) job.Verbs {
 	if row := of(op); row.onJob != nil {
 		return row.onJob(op)
 	}
@@ -391,7 +402,7 @@ func OnJob(op *jobpb.Op) Verbs {
 
 // Needs calls need for the verbs that an operation needs on the topics that it names, and reports
 // whether need returned true each time. It stops when need returns false.
-func Needs(op *jobpb.Op, need func(Verbs, string) bool) bool {
+func Needs(op *jobpb.Op, need func(job.Verbs, string) bool) bool {
 	row := of(op)
 	return row.needs == nil || row.needs(op, need)
 }
@@ -424,16 +435,6 @@ func EndOf(op *jobpb.Op) (*jobpb.Ref, bool) {
 func AddsOf(op *jobpb.Op) []*jobpb.Add {
 	if row := of(op); row.jobs != nil {
 		return row.jobs(op)
-	}
-	return nil
-}
-
-// firstOf returns the first failure.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

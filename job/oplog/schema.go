@@ -1,4 +1,4 @@
-package job
+package oplog
 
 import (
 	"encoding/binary"
@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"tarry/job"
 )
 
 // since has the cluster version that added a field or a value of an enum, by its full name
 // in the schema ("tarry.v1.Touch.ttr_ms"), or all fields of a message by that of the message;
-// FirstVersion if it is not listed. Operations, the fields of Op, have it in operation.go.
+// job.FirstVersion if it is not listed. Operations, the fields of Op, have it in operation.go.
 var since = map[protoreflect.FullName]uint32{
 	"tarry.v1.IF_EXISTS_REPLACE_ENDED": 2,
 
@@ -78,7 +80,7 @@ func sinceOf(name protoreflect.FullName) uint32 {
 	if name.Parent() == opName {
 		v = operations[name.Name()].since
 	}
-	return max(v, FirstVersion)
+	return max(v, job.FirstVersion)
 }
 
 // NewerError is the error of an operation that has something newer than the cluster's

@@ -1,4 +1,4 @@
-package job
+package oplog
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -44,7 +45,7 @@ func TestEntryPutTogetherByHandIsTheSchemasEntry(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, e.Ops, 3)
 	require.Equal(t, int64(1_700_000_000_123), e.NowMs)
-	n, err := CheckOps(run, MaxVersion)
+	n, err := CheckOps(run, job.MaxVersion)
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 }
@@ -141,7 +142,7 @@ func TestCheckOpsRefusesWhatMayNotEnterTheLog(t *testing.T) {
 		"kind that is cut short":  {tagOp, 3, 10, 5, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := CheckOps(bad, MaxVersion)
+			_, err := CheckOps(bad, job.MaxVersion)
 			require.Error(t, err)
 			_, err = DecodeEntry(append(AppendEntryHeader(nil, 5), bad...))
 			require.Error(t, err, "else it would do no harm")
@@ -153,11 +154,11 @@ func TestCheckOpsRefusesWhatMayNotEnterTheLog(t *testing.T) {
 // only the leader may propose.
 func TestOneFrameHoldsOneOperation(t *testing.T) {
 	touch, advance := []byte{6<<3 | 2, 0}, []byte{10<<3 | 2, 0}
-	_, err := CheckOps(frame(touch), MaxVersion)
+	_, err := CheckOps(frame(touch), job.MaxVersion)
 	require.NoError(t, err)
-	_, err = CheckOps(frame(advance), MaxVersion)
+	_, err = CheckOps(frame(advance), job.MaxVersion)
 	require.ErrorContains(t, err, "by the leader alone")
-	_, err = CheckOps(frame(append(touch, advance...)), MaxVersion)
+	_, err = CheckOps(frame(append(touch, advance...)), job.MaxVersion)
 	require.ErrorContains(t, err, "more than one")
 }
 
@@ -168,28 +169,9 @@ func BenchmarkCheckOps(b *testing.B) {
 	}
 	b.SetBytes(int64(len(run)))
 	for b.Loop() {
-		if _, err := CheckOps(run, MaxVersion); err != nil {
+		if _, err := CheckOps(run, job.MaxVersion); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func TestNamesRoundTrip(t *testing.T) {
-	for _, c := range []Token{{0, 1, 1}, {7, 1 << 63, 1<<32 - 1}} {
-		got, err := ParseToken(c.String())
-		require.NoError(t, err)
-		require.Equal(t, c, got)
-		shard, seq, ok := ParseServerID(ServerID(c.Shard, c.Seq))
-		require.True(t, ok)
-		require.Equal(t, []any{c.Shard, c.Seq}, []any{shard, seq})
-	}
-	for _, bad := range []string{"", "1-2", "0-0-1", "0-1-0", "00-1-1", "0-+1-1", "0-1-1-1", "0-1-4294967296", "a-b-c"} {
-		_, err := ParseToken(bad)
-		require.Error(t, err, bad)
-	}
-	for _, bad := range []string{"", "x", "$", "$0", "$0-", "$00-1", "$0-01", "$0-1 ", "0-1"} {
-		_, _, ok := ParseServerID(bad)
-		require.False(t, ok, bad)
 	}
 }
 
@@ -233,7 +215,7 @@ func TestPeersDoLittleByThemselves(t *testing.T) {
 	check := func(op *jobpb.Op, principal string) error {
 		run, err := AppendOpOf(nil, op, principal)
 		require.NoError(t, err)
-		_, err = CheckOps(run, MaxVersion)
+		_, err = CheckOps(run, job.MaxVersion)
 		return err
 	}
 	for _, op := range []*jobpb.Op{
@@ -241,7 +223,7 @@ func TestPeersDoLittleByThemselves(t *testing.T) {
 		{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref, Returned: true}}},
 		{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}},
 	} {
-		require.NoError(t, check(op, SystemPrincipal))
+		require.NoError(t, check(op, job.SystemPrincipal))
 	}
 	for _, op := range []*jobpb.Op{
 		{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: unfenced}}}, {Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: unfenced}}},
@@ -250,7 +232,7 @@ func TestPeersDoLittleByThemselves(t *testing.T) {
 		{Kind: &jobpb.Op_SetAuth{SetAuth: new(jobpb.SetAuth)}},
 	} {
 		require.NoError(t, check(op, "worker"), "%T", op.Kind)
-		require.ErrorContains(t, check(op, SystemPrincipal), "principal", "%T", op.Kind)
+		require.ErrorContains(t, check(op, job.SystemPrincipal), "principal", "%T", op.Kind)
 	}
 }
 
@@ -263,10 +245,10 @@ func TestOperationsCarryTheirPrincipal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, plain[2:], run[2:len(plain)], "without a principal the bytes are as ever")
 	require.LessOrEqual(t, len(run), OpSize(op)+PrincipalSize("worker"))
-	n, err := CheckOps(run, FirstVersion)
+	n, err := CheckOps(run, job.FirstVersion)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	r := OpReader{rest: run, version: FirstVersion}
+	r := OpReader{rest: run, version: job.FirstVersion}
 	read, err := r.Next()
 	require.NoError(t, err)
 	require.Equal(t, "worker", read.Principal)
@@ -275,14 +257,14 @@ func TestOperationsCarryTheirPrincipal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, run, again)
 
-	for _, wrong := range []string{"A", "..", strings.Repeat("a", MaxTokenIDBytes+1)} {
+	for _, wrong := range []string{"A", "..", strings.Repeat("a", job.MaxTokenIDBytes+1)} {
 		run, err := AppendOpOf(nil, op, wrong)
 		require.NoError(t, err)
-		_, err = CheckOps(run, FirstVersion)
+		_, err = CheckOps(run, job.FirstVersion)
 		require.ErrorContains(t, err, "principal", wrong)
 	}
 	two := append(append([]byte{}, run[2:]...), run[len(plain):]...)
-	_, err = CheckOps(append([]byte{tagOp, byte(len(two))}, two...), FirstVersion)
+	_, err = CheckOps(append([]byte{tagOp, byte(len(two))}, two...), job.FirstVersion)
 	require.ErrorContains(t, err, "more than one", "two principals")
 	_, err = AppendOp(nil, &jobpb.Op{Principal: "worker"})
 	require.Error(t, err)

@@ -1,8 +1,9 @@
-package job
+package oplog
 
 import (
 	"slices"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -22,9 +23,9 @@ func jobRules() []checked {
 		rules := append(addRules(second, in), whenRules(second, in)...)
 		return checked{op, append(rules,
 			rule{func(op *jobpb.Op) { op.GetAtomicAdd().Adds = nil }, list, "has 0 items; it takes 1 to 1000"},
-			rule{func(op *jobpb.Op) { op.GetAtomicAdd().Adds = make([]*jobpb.Add, MaxBatch+1) }, list, "has 1001 items"},
+			rule{func(op *jobpb.Op) { op.GetAtomicAdd().Adds = make([]*jobpb.Add, job.MaxBatch+1) }, list, "has 1001 items"},
 			rule{func(op *jobpb.Op) {
-				op.GetAtomicAdd().Adds[0].Body, second(op).Body = make([]byte, MaxAtomicAddBytes), make([]byte, 1)
+				op.GetAtomicAdd().Adds[0].Body, second(op).Body = make([]byte, job.MaxAtomicAddBytes), make([]byte, 1)
 			}, list + "[1].body", list + "[1]: the bodies have more than 4194304 bytes together"},
 			rule{func(op *jobpb.Op) { second(op).IfExists = jobpb.IfExists_IF_EXISTS_REPLACE }, list + "[1].if_exists", list + "[1]: if_exists must be conflict or keep"},
 			rule{func(op *jobpb.Op) { op.GetAtomicAdd().Adds[0].Id = "a" }, list + "[1].id", "\"a\" is given twice"},
@@ -40,7 +41,7 @@ func jobRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref}}}, append(refRules(func(op *jobpb.Op) { op.GetRelease().Ref = nil }),
 			rule{func(op *jobpb.Op) { op.GetRelease().DelayMs = -1 }, "delay", "is -0.001 s"},
 			rule{func(op *jobpb.Op) { op.GetRelease().DelayMs = pastDelay }, "delay", "is 1000000000.001 s"},
-			rule{func(op *jobpb.Op) { op.GetRelease().Reason = long(MaxReasonBytes + 1) }, "reason", "has 1001 bytes; the limit is 1000"},
+			rule{func(op *jobpb.Op) { op.GetRelease().Reason = long(job.MaxReasonBytes + 1) }, "reason", "has 1001 bytes; the limit is 1000"},
 			rule{func(op *jobpb.Op) { op.GetRelease().Reason = "\xff" }, "reason", "not valid UTF-8"},
 		)},
 		{&jobpb.Op{Kind: &jobpb.Op_Touch{Touch: &jobpb.Touch{Ref: ref}}}, append(refRules(func(op *jobpb.Op) { op.GetTouch().Ref = nil }),
@@ -48,7 +49,7 @@ func jobRules() []checked {
 			rule{func(op *jobpb.Op) { op.GetTouch().TtrMs = pastTTR }, "ttr", "is 315360000.001 s"},
 		)},
 		{&jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{Ref: ref}}}, append(refRules(func(op *jobpb.Op) { op.GetBury().Ref = nil }),
-			rule{func(op *jobpb.Op) { op.GetBury().Reason = long(MaxReasonBytes + 1) }, "reason", "has 1001 bytes; the limit is 1000"},
+			rule{func(op *jobpb.Op) { op.GetBury().Reason = long(job.MaxReasonBytes + 1) }, "reason", "has 1001 bytes; the limit is 1000"},
 			rule{func(op *jobpb.Op) { op.GetBury().Reason = "\xff" }, "reason", "not valid UTF-8"},
 		)},
 		{&jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref}}}, append(refRules(func(op *jobpb.Op) { op.GetKick().Ref = nil }),
@@ -75,10 +76,10 @@ func importRules() checked {
 			rule{set(func(i *jobpb.ImportJob) { i.Add.MaxAttempts, i.Attempts = 3, 3 }), "attempts", "is 3 of 3"},
 			rule{set(func(i *jobpb.ImportJob) { i.DiedMs = 1 }), "died_at", "is only for jobs with the state dead"},
 			rule{set(func(i *jobpb.ImportJob) { i.Dead, i.DiedMs = true, -1 }), "died_at", "is -1"},
-			rule{set(func(i *jobpb.ImportJob) { i.CreatedMs = MaxInstantMS + 1 }), "created_at", "must be between 0 and"},
+			rule{set(func(i *jobpb.ImportJob) { i.CreatedMs = job.MaxInstantMS + 1 }), "created_at", "must be between 0 and"},
 			rule{set(func(i *jobpb.ImportJob) { i.DelayMs = -1 }), "delay", "is -0.001 s"},
-			rule{set(func(i *jobpb.ImportJob) { i.DelayMs = pastDelay + MaxSpread.Milliseconds() }), "delay", "is 1000604800.001 s"},
-			rule{set(func(i *jobpb.ImportJob) { i.Reason = long(MaxReasonBytes + 1) }), "reason", "has 1001 bytes"},
+			rule{set(func(i *jobpb.ImportJob) { i.DelayMs = pastDelay + job.MaxSpread.Milliseconds() }), "delay", "is 1000604800.001 s"},
+			rule{set(func(i *jobpb.ImportJob) { i.Reason = long(job.MaxReasonBytes + 1) }), "reason", "has 1001 bytes"},
 			rule{set(func(i *jobpb.ImportJob) { i.LastError = "\xff" }), "last_error", "is not valid UTF-8"},
 		),
 	}
@@ -93,7 +94,7 @@ func reserveAndUpdateRules(ref *jobpb.Ref) []checked {
 		rule{update(func(u *jobpb.Update) { u.DueMs = new(int64(0)) }), "due_at", "before 1970"},
 		rule{update(func(u *jobpb.Update) { u.TtrMs = new(int64(0)) }), "ttr", "is 0 s"},
 		rule{update(func(u *jobpb.Update) { u.TtrMs = new(pastTTR) }), "ttr", "is 315360000.001 s"},
-		rule{update(func(u *jobpb.Update) { u.Body = make([]byte, HardMaxBodyBytes+1) }), "body", "bytes; the limit"},
+		rule{update(func(u *jobpb.Update) { u.Body = make([]byte, job.HardMaxBodyBytes+1) }), "body", "bytes; the limit"},
 		rule{update(func(u *jobpb.Update) { u.BodyKind = 2 }), "body_kind", "is 2"},
 	)
 	rules = append(rules, backoffRules(func(op *jobpb.Op) **jobpb.Backoff { return &op.GetUpdate().Backoff })...)
@@ -109,15 +110,15 @@ func reserveAndUpdateRules(ref *jobpb.Ref) []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_Update{Update: &jobpb.Update{Ref: ref, Backoff: &jobpb.Backoff{}}}}, rules},
 		{&jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: []string{""}, Max: 1}}}, []rule{
 			{func(op *jobpb.Op) { op.GetReserve().Topics = nil }, "topics", "has 0 names; it takes 1 to 1000"},
-			{func(op *jobpb.Op) { op.GetReserve().Topics = make([]string, MaxReserveTopics+1) }, "topics", "has 1001 names"},
+			{func(op *jobpb.Op) { op.GetReserve().Topics = make([]string, job.MaxReserveTopics+1) }, "topics", "has 1001 names"},
 			{func(op *jobpb.Op) { op.GetReserve().Max = 0 }, "max", "is 0; it must be between 1 and 1000"},
-			{func(op *jobpb.Op) { op.GetReserve().Max = MaxReserve + 1 }, "max", "is 1001"},
+			{func(op *jobpb.Op) { op.GetReserve().Max = job.MaxReserve + 1 }, "max", "is 1001"},
 			{func(op *jobpb.Op) { op.GetReserve().TtrMs = -1 }, "ttr", "is -0.001 s"},
 			{func(op *jobpb.Op) { op.GetReserve().TtrMs = pastTTR }, "ttr", "is 315360000.001 s"},
 			{func(op *jobpb.Op) { op.GetReserve().MaxBytes = -1 }, "max_bytes", "is -1"},
 			{func(op *jobpb.Op) { op.GetReserve().HoldMs = -1 }, "hold_ms", "is -1"},
 			{func(op *jobpb.Op) { op.GetReserve().HoldMs = 1001 }, "hold_ms", "is 1001; it must be between 0 and 1000"},
-			{func(op *jobpb.Op) { op.GetReserve().Consumer = long(MaxConsumerBytes + 1) }, "consumer", "has 65 bytes; the limit is 64"},
+			{func(op *jobpb.Op) { op.GetReserve().Consumer = long(job.MaxConsumerBytes + 1) }, "consumer", "has 65 bytes; the limit is 64"},
 			{func(op *jobpb.Op) { op.GetReserve().Consumer = "a\n" }, "consumer", "control character"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_ReserveJob{ReserveJob: &jobpb.ReserveJob{Ref: &jobpb.Ref{Seq: 1}}}}, append(refRules(func(op *jobpb.Op) { op.GetReserveJob().Ref = nil }),
@@ -136,7 +137,7 @@ func topicRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Max: 1, Sweep: &jobpb.Sweep{Scan: 1}}}}, append(
 			sweepRules(func(op *jobpb.Op) *jobpb.Sweep { return op.GetKickTopic().Sweep }),
 			rule{func(op *jobpb.Op) { op.GetKickTopic().Max = 0 }, "max", "is 0; it must be between 1 and 10000"},
-			rule{func(op *jobpb.Op) { op.GetKickTopic().Max = MaxKick + 1 }, "max", "is 10001"},
+			rule{func(op *jobpb.Op) { op.GetKickTopic().Max = job.MaxKick + 1 }, "max", "is 10001"},
 			rule{func(op *jobpb.Op) { op.GetKickTopic().ToTopic = "a\n" }, "to_topic", "control character"},
 		)},
 		{&jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{Max: 1, State: jobpb.State_STATE_DEAD, Sweep: &jobpb.Sweep{Scan: 1}}}}, append(
@@ -144,21 +145,21 @@ func topicRules() []checked {
 			rule{func(op *jobpb.Op) { op.GetPurge().Sweep = nil }, "sweep", "is missing"},
 			rule{func(op *jobpb.Op) { op.GetPurge().State = jobpb.State_STATE_RESERVED }, "state", "is reserved; it must be delayed, ready or dead"},
 			rule{func(op *jobpb.Op) { op.GetPurge().Max = 0 }, "max", "is 0"},
-			rule{func(op *jobpb.Op) { op.GetPurge().Max = MaxKick + 1 }, "max", "is 10001"},
+			rule{func(op *jobpb.Op) { op.GetPurge().Max = job.MaxKick + 1 }, "max", "is 10001"},
 		)},
 		{&jobpb.Op{Kind: &jobpb.Op_ReleaseTopic{ReleaseTopic: &jobpb.ReleaseTopic{Max: 1, Sweep: &jobpb.Sweep{Scan: 1}}}}, append(
 			sweepRules(func(op *jobpb.Op) *jobpb.Sweep { return op.GetReleaseTopic().Sweep }),
 			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Sweep = nil }, "sweep", "is missing"},
 			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Max = 0 }, "max", "is 0"},
-			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Max = MaxKick + 1 }, "max", "is 10001"},
+			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Max = job.MaxKick + 1 }, "max", "is 10001"},
 			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Consumer = "a\n" }, "consumer", "control character"},
-			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Reason = long(MaxReasonBytes + 1) }, "reason", "has 1001 bytes"},
+			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Reason = long(job.MaxReasonBytes + 1) }, "reason", "has 1001 bytes"},
 		)},
 		{&jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}}}, []rule{
 			to,
 			{move(func(m *jobpb.MoveJobs) { m.To = "t" }), "to", "the topic itself"},
 			{move(func(m *jobpb.MoveJobs) { m.Max = 0 }), "max", "is 0"},
-			{move(func(m *jobpb.MoveJobs) { m.Max = MaxKick + 1 }), "max", "is 10001"},
+			{move(func(m *jobpb.MoveJobs) { m.Max = job.MaxKick + 1 }), "max", "is 10001"},
 			{move(func(m *jobpb.MoveJobs) { m.States = []jobpb.State{jobpb.State_STATE_FINISHED} }), "states", "has 5"},
 			{move(func(m *jobpb.MoveJobs) { m.States = []jobpb.State{0} }), "states", "has 0"},
 		}},
@@ -167,7 +168,7 @@ func topicRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "t", Create: true}}}, []rule{
 			{pause(func(p *jobpb.PauseTopic) { p.Topic = "" }), "topic", "missing or empty"},
 			{pause(func(p *jobpb.PauseTopic) { p.PauseMs = -1 }), "for", "is -0.001 s"},
-			{pause(func(p *jobpb.PauseTopic) { p.PauseMs = MaxPause.Milliseconds() + 1 }), "for", "between 0 and 4294967295 s"},
+			{pause(func(p *jobpb.PauseTopic) { p.PauseMs = job.MaxPause.Milliseconds() + 1 }), "for", "between 0 and 4294967295 s"},
 			{pause(func(p *jobpb.PauseTopic) { p.UntilMs = -1 }), "until", "before 1970"},
 			{pause(func(p *jobpb.PauseTopic) { p.PauseMs, p.UntilMs = 1, 1 }), "for", "and until are both given; give one"},
 			{pause(func(p *jobpb.PauseTopic) { p.PauseMs, p.Endless = 1, true }), "for", "without end"},
@@ -186,7 +187,7 @@ func settingsRules() []rule {
 	}
 	push := func(f func(*jobpb.PushTarget)) func(*jobpb.Op) {
 		return set(func(s *jobpb.TopicSettings) {
-			s.Push = &jobpb.PushTarget{Url: "http://h", Secret: long(MinPushSecretBytes)}
+			s.Push = &jobpb.PushTarget{Url: "http://h", Secret: long(job.MinPushSecretBytes)}
 			f(s.Push)
 		})
 	}
@@ -198,21 +199,21 @@ func settingsRules() []rule {
 		rule{set(func(s *jobpb.TopicSettings) { s.Expiry = 2 }), "expiry", "is 2"},
 		rule{set(func(s *jobpb.TopicSettings) { s.LateFinish = 2 }), "late_finish", "is 2"},
 		rule{set(func(s *jobpb.TopicSettings) { s.SpreadMs = -1 }), "spread", "is -0.001 s"},
-		rule{set(func(s *jobpb.TopicSettings) { s.SpreadMs = MaxSpread.Milliseconds() + 1 }), "spread", "604800 s"},
+		rule{set(func(s *jobpb.TopicSettings) { s.SpreadMs = job.MaxSpread.Milliseconds() + 1 }), "spread", "604800 s"},
 		rule{set(func(s *jobpb.TopicSettings) { s.RetainMs = -1 }), "retain", "is -0.001 s"},
-		rule{set(func(s *jobpb.TopicSettings) { s.RetainMs = MaxRetention.Milliseconds() + 1 }), "retain", "31536000 s"},
+		rule{set(func(s *jobpb.TopicSettings) { s.RetainMs = job.MaxRetention.Milliseconds() + 1 }), "retain", "31536000 s"},
 		rule{set(func(s *jobpb.TopicSettings) { s.MaxReserved = new(uint64(0)) }), "max_reserved", "at least 1"},
-		rule{set(func(s *jobpb.TopicSettings) { s.RateMilli = MaxRateMilli + 1 }), "rate", "between 0.001 and 1000000"},
-		rule{set(func(s *jobpb.TopicSettings) { s.RateMilli, s.Burst = 1, MaxBurst+1 }), "burst", "between 1 and 1000000"},
+		rule{set(func(s *jobpb.TopicSettings) { s.RateMilli = job.MaxRateMilli + 1 }), "rate", "between 0.001 and 1000000"},
+		rule{set(func(s *jobpb.TopicSettings) { s.RateMilli, s.Burst = 1, job.MaxBurst+1 }), "burst", "between 1 and 1000000"},
 		rule{set(func(s *jobpb.TopicSettings) { s.Burst = 1 }), "burst", "there is no rate"},
 		rule{push(func(p *jobpb.PushTarget) { p.Url = "" }), "push.url", "has 0 bytes"},
-		rule{push(func(p *jobpb.PushTarget) { p.Url = long(MaxPushURLBytes + 1) }), "push.url", "has 2001 bytes"},
+		rule{push(func(p *jobpb.PushTarget) { p.Url = long(job.MaxPushURLBytes + 1) }), "push.url", "has 2001 bytes"},
 		rule{push(func(p *jobpb.PushTarget) { p.Url = "\xff" }), "push.url", "UTF-8"},
-		rule{push(func(p *jobpb.PushTarget) { p.Secret = long(MinPushSecretBytes - 1) }), "push.secret", "has 15 bytes"},
-		rule{push(func(p *jobpb.PushTarget) { p.Secret = long(MaxPushSecretBytes + 1) }), "push.secret", "has 257 bytes"},
+		rule{push(func(p *jobpb.PushTarget) { p.Secret = long(job.MinPushSecretBytes - 1) }), "push.secret", "has 15 bytes"},
+		rule{push(func(p *jobpb.PushTarget) { p.Secret = long(job.MaxPushSecretBytes + 1) }), "push.secret", "has 257 bytes"},
 		rule{push(func(p *jobpb.PushTarget) { p.TimeoutMs = 99 }), "push.timeout", "is 0.099 s"},
-		rule{push(func(p *jobpb.PushTarget) { p.TimeoutMs = MaxPushTimeout.Milliseconds() + 1 }), "push.timeout", "is 300.001 s"},
-		rule{push(func(p *jobpb.PushTarget) { p.Concurrency = MaxPushConcurrency + 1 }), "push.concurrency", "is 101"},
+		rule{push(func(p *jobpb.PushTarget) { p.TimeoutMs = job.MaxPushTimeout.Milliseconds() + 1 }), "push.timeout", "is 300.001 s"},
+		rule{push(func(p *jobpb.PushTarget) { p.Concurrency = job.MaxPushConcurrency + 1 }), "push.concurrency", "is 101"},
 	)
 }
 
@@ -235,7 +236,7 @@ func scheduleRules() []checked {
 	return []checked{
 		{&jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: "s", Schedule: goodSchedule()}}}, append(addRules,
 			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "" }, "name", "missing or empty"},
-			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = long(MaxScheduleNameBytes + 1) }, "name", "has 151 bytes; the limit is 150"},
+			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = long(job.MaxScheduleNameBytes + 1) }, "name", "has 151 bytes; the limit is 150"},
 			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "a{" }, "name", "braces are not allowed"},
 			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "preview" }, "name", "reserved for the call"},
 			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "$s" }, "name", "reserved for ids made by the server"},
@@ -245,47 +246,47 @@ func scheduleRules() []checked {
 			rule{put(func(s *jobpb.Schedule) { s.Job.DueMs = 1 }), "job", "has no id, delay, due instant"},
 			rule{put(func(s *jobpb.Schedule) { s.Job.IfExists = 1 }), "job", "of a schedule has no"},
 			rule{put(func(s *jobpb.Schedule) { s.Job.Condition = &jobpb.Condition{} }), "job", "or condition"},
-			rule{put(func(s *jobpb.Schedule) { s.Job.Body = make([]byte, MaxScheduleBodyBytes+1) }), "job.body", "has 65537 bytes; the limit of a schedule is 65536"},
+			rule{put(func(s *jobpb.Schedule) { s.Job.Body = make([]byte, job.MaxScheduleBodyBytes+1) }), "job.body", "has 65537 bytes; the limit of a schedule is 65536"},
 			rule{put(func(s *jobpb.Schedule) { s.JitterMs = -1 }), "jitter", "is -0.001 s"},
-			rule{put(func(s *jobpb.Schedule) { s.JitterMs = MaxJitter.Milliseconds() + 1 }), "jitter", "between 0 and 86400 s"},
+			rule{put(func(s *jobpb.Schedule) { s.JitterMs = job.MaxJitter.Milliseconds() + 1 }), "jitter", "between 0 and 86400 s"},
 			rule{put(func(s *jobpb.Schedule) { s.Overlap = 2 }), "overlap", "is 2"},
 			rule{put(func(s *jobpb.Schedule) { s.Missed = 3 }), "missed", "is 3"},
 			rule{put(func(s *jobpb.Schedule) { s.MissedMax = 1 }), "missed_max", "goes with \"missed\":\"all\" only"},
 			rule{put(func(s *jobpb.Schedule) { s.Missed = jobpb.Missed_MISSED_ALL }), "missed_max", "is 0; it must be between 1 and 1000"},
-			rule{put(func(s *jobpb.Schedule) { s.Missed, s.MissedMax = jobpb.Missed_MISSED_ALL, MaxScheduleRuns+1 }), "missed_max", "is 1001"},
+			rule{put(func(s *jobpb.Schedule) { s.Missed, s.MissedMax = jobpb.Missed_MISSED_ALL, job.MaxScheduleRuns+1 }), "missed_max", "is 1001"},
 			rule{put(func(s *jobpb.Schedule) { s.MissedAfterMs = 0 }), "missed_after", "is 0 s; it must be between 0.001 and 86400 s"},
-			rule{put(func(s *jobpb.Schedule) { s.MissedAfterMs = MaxMissedAfter.Milliseconds() + 1 }), "missed_after", "is 86400.001 s"},
+			rule{put(func(s *jobpb.Schedule) { s.MissedAfterMs = job.MaxMissedAfter.Milliseconds() + 1 }), "missed_after", "is 86400.001 s"},
 			rule{put(func(s *jobpb.Schedule) { s.Spec = "" }), "spec", "has 0 bytes; it takes 1 to 200"},
-			rule{put(func(s *jobpb.Schedule) { s.Spec = long(MaxSpecBytes + 1) }), "spec", "has 201 bytes"},
+			rule{put(func(s *jobpb.Schedule) { s.Spec = long(job.MaxSpecBytes + 1) }), "spec", "has 201 bytes"},
 			rule{put(func(s *jobpb.Schedule) { s.Zone = "" }), "zone", "has 0 bytes"},
-			rule{put(func(s *jobpb.Schedule) { s.Zone = long(MaxSpecBytes + 1) }), "zone", "has 201 bytes"},
+			rule{put(func(s *jobpb.Schedule) { s.Zone = long(job.MaxSpecBytes + 1) }), "zone", "has 201 bytes"},
 			rule{put(func(s *jobpb.Schedule) { s.StartMs = -1 }), "start", "before 1970"},
 			rule{put(func(s *jobpb.Schedule) { s.EndMs = -1 }), "start", "before 1970"},
 			rule{put(func(s *jobpb.Schedule) { s.StartMs, s.EndMs = 2, 1 }), "end", "lies before start"},
 		)},
 		{&jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: &jobpb.DeleteSchedule{}}}, nil},
 		{&jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{ExpectNextMs: 5, Missed: 1, LastMissedMs: 6, Runs: runs(7, 8), NextMs: 9}}}, []rule{
-			{fire(func(f *jobpb.FireSchedule) { f.Runs = make([]*jobpb.ScheduledRun, MaxScheduleRuns+1) }), "runs", "has 1001 items"},
+			{fire(func(f *jobpb.FireSchedule) { f.Runs = make([]*jobpb.ScheduledRun, job.MaxScheduleRuns+1) }), "runs", "has 1001 items"},
 			{fire(func(f *jobpb.FireSchedule) { f.Runs[0].OffsetS = maxOffsetS + 1 }), "runs", "a day away"},
 			{fire(func(f *jobpb.FireSchedule) { f.Runs[0].OffsetS = -maxOffsetS - 1 }), "runs", "a day away"},
 			{fire(func(f *jobpb.FireSchedule) { f.Now = true }), "now", "goes with one run"},
 			{fire(func(f *jobpb.FireSchedule) { f.Key = "k" }), "key", "out of turn"},
 			{fire(func(f *jobpb.FireSchedule) { f.Trouble = "t" }), "trouble", "goes with no run"},
-			{fire(func(f *jobpb.FireSchedule) { f.Missed, f.Runs, f.Trouble = 0, nil, long(MaxReasonBytes+1) }), "trouble", "at most 1000 bytes"},
+			{fire(func(f *jobpb.FireSchedule) { f.Missed, f.Runs, f.Trouble = 0, nil, long(job.MaxReasonBytes+1) }), "trouble", "at most 1000 bytes"},
 			{fire(func(f *jobpb.FireSchedule) { f.ExpectNextMs = 0 }), "runs", "before the first instant"},
 			{fire(func(f *jobpb.FireSchedule) { f.LastMissedMs = 4 }), "missed", "out of order"},
-			{fire(func(f *jobpb.FireSchedule) { f.LastMissedMs = MaxInstantMS + 1 }), "missed", "out of order"},
+			{fire(func(f *jobpb.FireSchedule) { f.LastMissedMs = job.MaxInstantMS + 1 }), "missed", "out of order"},
 			{fire(func(f *jobpb.FireSchedule) { f.Runs = runs(6) }), "runs", "out of order"},
 			{fire(func(f *jobpb.FireSchedule) { f.Runs = runs(8, 8) }), "runs", "out of order"},
-			{fire(func(f *jobpb.FireSchedule) { f.Runs = runs(MaxInstantMS + 1) }), "runs", "out of order"},
+			{fire(func(f *jobpb.FireSchedule) { f.Runs = runs(job.MaxInstantMS + 1) }), "runs", "out of order"},
 			{fire(func(f *jobpb.FireSchedule) { f.NextMs = 8 }), "next", "not behind the last run"},
-			{fire(func(f *jobpb.FireSchedule) { f.NextMs = MaxInstantMS + 1 }), "next", "not behind"},
+			{fire(func(f *jobpb.FireSchedule) { f.NextMs = job.MaxInstantMS + 1 }), "next", "not behind"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Now: true, Key: "k", Runs: runs(0)}}}, []rule{
 			{fire(func(f *jobpb.FireSchedule) { f.Runs = nil }), "now", "goes with one run"},
 			{fire(func(f *jobpb.FireSchedule) { f.Missed = 1 }), "now", "goes with one run"},
 			{fire(func(f *jobpb.FireSchedule) { f.Trouble = "t" }), "now", "goes with one run"},
-			{fire(func(f *jobpb.FireSchedule) { f.Key = long(MaxRunKeyBytes + 1) }), "key", "has 41 bytes; the limit is 40"},
+			{fire(func(f *jobpb.FireSchedule) { f.Key = long(job.MaxRunKeyBytes + 1) }), "key", "has 41 bytes; the limit is 40"},
 			{fire(func(f *jobpb.FireSchedule) { f.Key = "a\n" }), "key", "control character"},
 		}},
 	}
@@ -296,18 +297,18 @@ func leaderRules() []checked {
 	return []checked{
 		{&jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}}, []rule{
 			{func(op *jobpb.Op) { op.GetAdvance().Max = 0 }, "max", "is 0; it must be between 1 and 10000"},
-			{func(op *jobpb.Op) { op.GetAdvance().Max = MaxKick + 1 }, "max", "is 10001"},
+			{func(op *jobpb.Op) { op.GetAdvance().Max = job.MaxKick + 1 }, "max", "is 10001"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_AdvanceAt{AdvanceAt: &jobpb.AdvanceAt{AtMs: 1, Advance: &jobpb.Advance{Max: 1}, Reserves: []*jobpb.Reserve{{Topics: []string{"t"}, Max: 1}}}}}, []rule{
 			{func(op *jobpb.Op) { op.GetAdvanceAt().AtMs = 0 }, "at_ms", "is 0; it must be between 1 and"},
-			{func(op *jobpb.Op) { op.GetAdvanceAt().AtMs = MaxInstantMS + 1 }, "at_ms", "it must be between 1 and"},
+			{func(op *jobpb.Op) { op.GetAdvanceAt().AtMs = job.MaxInstantMS + 1 }, "at_ms", "it must be between 1 and"},
 			{func(op *jobpb.Op) { op.GetAdvanceAt().Advance = nil }, "max", "is 0; it must be between 1 and 10000"},
 			{func(op *jobpb.Op) { op.GetAdvanceAt().Reserves = make([]*jobpb.Reserve, MaxReservesAhead+1) }, "reserves", "is 257"},
 			{func(op *jobpb.Op) { op.GetAdvanceAt().Reserves[0].Topics = nil }, "topics", "has 0 names"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: 1}}}, []rule{
 			{func(op *jobpb.Op) { op.GetMigrate().Max = 0 }, "max", "is 0; it must be between 1 and 10000"},
-			{func(op *jobpb.Op) { op.GetMigrate().Max = MaxMigrate + 1 }, "max", "is 10001"},
+			{func(op *jobpb.Op) { op.GetMigrate().Max = job.MaxMigrate + 1 }, "max", "is 10001"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_FollowLog{FollowLog: &jobpb.FollowLog{Primary: "p", Entries: []*jobpb.FollowedEntry{{Index: 7, Term: 1}, {Index: 8, Term: 1}}}}}, []rule{
 			{func(op *jobpb.Op) { op.GetFollowLog().Primary = "" }, "primary", "is missing"},
@@ -345,7 +346,7 @@ func leaderRules() []checked {
 			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.CreatedMs = 1 }, "id", "has fields that only the state machine sets"},
 			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.ExpiresMs = 1 }, "id", "has fields that only the state machine sets"},
 			{func(op *jobpb.Op) { op.GetPutInvitation().ExpiresInMs = 999 }, "expires_in", "is 0.999"},
-			{func(op *jobpb.Op) { op.GetPutInvitation().ExpiresInMs = MaxInvitationTime.Milliseconds() + 1 }, "expires_in", "2592000"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().ExpiresInMs = job.MaxInvitationTime.Milliseconds() + 1 }, "expires_in", "2592000"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_EndInvitation{EndInvitation: &jobpb.EndInvitation{Id: "i", ServerId: "n.1"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetEndInvitation().Id = "" }, "id", "has 0 bytes"},

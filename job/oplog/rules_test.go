@@ -1,13 +1,13 @@
-package job
+package oplog
 
 import (
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -24,8 +24,8 @@ type anAdd func(*jobpb.Op) *jobpb.Add
 func long(n int) string { return strings.Repeat("x", n) }
 
 const (
-	pastDelay = int64(MaxDelay/1e6) + 1
-	pastTTR   = int64(MaxTTR/1e6) + 1
+	pastDelay = int64(job.MaxDelay/1e6) + 1
+	pastTTR   = int64(job.MaxTTR/1e6) + 1
 )
 
 // addRules returns the rules of every add; field returns the name of an add's field in
@@ -34,13 +34,13 @@ func addRules(of anAdd, field func(string) string) []rule {
 	set := func(f func(*jobpb.Add)) func(*jobpb.Op) { return func(op *jobpb.Op) { f(of(op)) } }
 	rules := []rule{
 		{set(func(a *jobpb.Add) { a.Topic = "" }), "topic", "missing or empty"},
-		{set(func(a *jobpb.Add) { a.Topic = long(MaxNameBytes + 1) }), "topic", "has 201 bytes; the limit is 200"},
+		{set(func(a *jobpb.Add) { a.Topic = long(job.MaxNameBytes + 1) }), "topic", "has 201 bytes; the limit is 200"},
 		{set(func(a *jobpb.Add) { a.Topic = "a\xff" }), "topic", "not valid UTF-8"},
 		{set(func(a *jobpb.Add) { a.Topic = "a\n" }), "topic", "control character U+000A"},
 		{set(func(a *jobpb.Add) { a.Topic = "a\u202e" }), "topic", "U+202E, which is invisible"},
 		{set(func(a *jobpb.Add) { a.TtrMs = 0 }), "ttr", "is 0 s; it must be between 0.001 and 315360000 s"},
 		{set(func(a *jobpb.Add) { a.TtrMs = pastTTR }), "ttr", "is 315360000.001 s"},
-		{set(func(a *jobpb.Add) { a.Body = make([]byte, HardMaxBodyBytes+1) }), "body", "bytes; the limit"},
+		{set(func(a *jobpb.Add) { a.Body = make([]byte, job.HardMaxBodyBytes+1) }), "body", "bytes; the limit"},
 		{set(func(a *jobpb.Add) { a.BodyKind = 2 }), "body_kind", "is 2"},
 	}
 	rules = append(rules, optionsRules(func(op *jobpb.Op) *jobpb.JobOptions {
@@ -82,14 +82,14 @@ func backoffRules(of func(*jobpb.Op) **jobpb.Backoff) []rule {
 		return set(b)
 	}
 	return []rule{
-		{set(&jobpb.Backoff{DelaysMs: make([]int64, MaxBackoffDelays+1)}), "backoff", "has 101 delays"},
+		{set(&jobpb.Backoff{DelaysMs: make([]int64, job.MaxBackoffDelays+1)}), "backoff", "has 101 delays"},
 		{set(&jobpb.Backoff{DelaysMs: []int64{1, -1}}), "backoff.delays", "is -0.001 s"},
 		{set(&jobpb.Backoff{DelaysMs: []int64{pastDelay}}), "backoff.delays", "is 1000000000.001 s"},
 		{set(&jobpb.Backoff{DelaysMs: []int64{1}, BaseMs: 1}), "backoff", "both delays and base"},
 		{set(&jobpb.Backoff{JitterPercent: 1}), "backoff", "neither delays nor base"},
 		{growing(func(b *jobpb.Backoff) { b.JitterPercent = 101 }), "backoff.jitter", "is 1.01; it must be between 0 and 1"},
 		{growing(func(b *jobpb.Backoff) { b.FactorPermille = 999 }), "backoff.factor", "is 0.999; it must be between 1 and 100"},
-		{growing(func(b *jobpb.Backoff) { b.FactorPermille = MaxBackoffFactor + 1 }), "backoff.factor", "is 100.001"},
+		{growing(func(b *jobpb.Backoff) { b.FactorPermille = job.MaxBackoffFactor + 1 }), "backoff.factor", "is 100.001"},
 		{growing(func(b *jobpb.Backoff) { b.MaxMs = 999 }), "backoff.max", "less than its base"},
 		{growing(func(b *jobpb.Backoff) { b.MaxMs = pastDelay }), "backoff.max", "is 1000000000.001 s"},
 		{growing(func(b *jobpb.Backoff) { b.BaseMs, b.MaxMs = -1, 0 }), "backoff.base", "is -0.001 s"},
@@ -100,7 +100,7 @@ func headerRules(of func(*jobpb.Op) *[]*jobpb.Header) []rule {
 	set := func(list ...*jobpb.Header) func(*jobpb.Op) { return func(op *jobpb.Op) { *of(op) = list } }
 	return []rule{
 		{func(op *jobpb.Op) {
-			for range MaxHeaders + 1 {
+			for range job.MaxHeaders + 1 {
 				*of(op) = append(*of(op), &jobpb.Header{Name: "a"})
 			}
 		}, "headers", "has 65 names; the limit is 64"},
@@ -108,7 +108,7 @@ func headerRules(of func(*jobpb.Op) *[]*jobpb.Header) []rule {
 		{set(&jobpb.Header{Name: "b"}, &jobpb.Header{Name: "a"}), "headers", "out of order"},
 		{set(&jobpb.Header{Name: "a"}, &jobpb.Header{Name: "a"}), "headers", "twice"},
 		{set(&jobpb.Header{Name: "a", Value: "\xff"}), "headers", "not valid UTF-8"},
-		{set(&jobpb.Header{Name: "a", Value: long(MaxHeaderBytes)}), "headers", "more than 8192 bytes"},
+		{set(&jobpb.Header{Name: "a", Value: long(job.MaxHeaderBytes)}), "headers", "more than 8192 bytes"},
 	}
 }
 
@@ -128,12 +128,12 @@ func sweepRules(of func(*jobpb.Op) *jobpb.Sweep) []rule {
 	filter := func(f *jobpb.Filter) func(*jobpb.Op) { return set(func(s *jobpb.Sweep) { s.Filter = f }) }
 	rules := []rule{
 		{set(func(s *jobpb.Sweep) { s.Scan = 0 }), "scan", "between 1 and 10000"},
-		{set(func(s *jobpb.Sweep) { s.Scan = MaxKick + 1 }), "scan", "is 10001"},
+		{set(func(s *jobpb.Sweep) { s.Scan = job.MaxKick + 1 }), "scan", "is 10001"},
 		{set(func(s *jobpb.Sweep) { s.From = &jobpb.Progress{StartMs: -1} }), "from", "not a place"},
 		{set(func(s *jobpb.Sweep) { s.From = &jobpb.Progress{After: &jobpb.Place{Instant: -1}} }), "from", "not a place"},
 		{set(func(s *jobpb.Sweep) { s.From = &jobpb.Progress{Done: MaxSweep + 1} }), "from", "the limit is 1099511627776"},
 		{filter(&jobpb.Filter{IdPrefix: "$"}), "filter.id_prefix", "filter.id_prefix \"$\" starts with"},
-		{filter(&jobpb.Filter{Reason: long(MaxReasonBytes + 1)}), "filter.reason", "has 1001 bytes"},
+		{filter(&jobpb.Filter{Reason: long(job.MaxReasonBytes + 1)}), "filter.reason", "has 1001 bytes"},
 		{filter(&jobpb.Filter{Reason: "\xff"}), "filter.reason", "not valid UTF-8"},
 		{filter(&jobpb.Filter{ExactReason: proto.String("\xff")}), "filter.exact_reason", "not valid UTF-8"},
 		{filter(&jobpb.Filter{DueFromMs: -1}), "filter.due_from", "before 1970"},
@@ -173,15 +173,15 @@ func TestCheckOpHoldsEveryRule(t *testing.T) {
 	for _, c := range rulebook() {
 		kind := c.good.ProtoReflect().WhichOneof((&jobpb.Op{}).ProtoReflect().Descriptor().Oneofs().ByName("kind"))
 		kinds[string(kind.Name())] = true
-		require.NoError(t, CheckOp(c.good, LimitsAt(FirstVersion)), kind.Name())
+		require.NoError(t, CheckOp(c.good, job.LimitsAt(job.FirstVersion)), kind.Name())
 		for _, r := range c.rules {
 			op := proto.Clone(c.good).(*jobpb.Op)
 			r.breaks(op)
-			err := CheckOp(op, LimitsAt(FirstVersion))
+			err := CheckOp(op, job.LimitsAt(job.FirstVersion))
 			require.ErrorContains(t, err, r.says, "%s: %s", kind.Name(), r.field)
-			var e *Error
+			var e *job.Error
 			require.ErrorAs(t, err, &e)
-			require.Contains(t, []Code{CodeInvalid, CodeTooLarge}, e.Code)
+			require.Contains(t, []job.Code{job.CodeInvalid, job.CodeTooLarge}, e.Code)
 			require.Equal(t, r.field, e.Field, "%s: %s", kind.Name(), err)
 		}
 	}
@@ -192,13 +192,7 @@ func TestCheckOpHoldsEveryRule(t *testing.T) {
 	}
 }
 
-func TestMillisOfKeepsWhatIsOutOfRangeOut(t *testing.T) {
-	for seconds, want := range map[float64]int64{
-		0: 0, 1: 1000, 0.0004: 1, 0.0011: 2, 0.0016: 2, 0.1: 100, 1.001: 1001, 4.35: 4350, 1e9: 1e12, 999999999.999: 999999999999, -0.0004: -1, -1: -1000,
-		1e300: math.MaxInt64, -1e300: math.MinInt64, math.Inf(1): math.MaxInt64, math.Inf(-1): math.MinInt64,
-	} {
-		require.Equal(t, want, MillisOf(seconds), seconds)
-	}
-	_, err := Millis("wait", math.NaN(), MaxWait)
-	require.Error(t, err)
+// Two releases that run a version must have the same rules at it; see job.Limits.
+func TestTheBoundsOfRulesNeverChange(t *testing.T) {
+	require.Equal(t, [...]int64{1 << 40, 86_400}, [...]int64{MaxSweep, maxOffsetS})
 }

@@ -1,4 +1,4 @@
-package job
+package oplog
 
 import (
 	"encoding/binary"

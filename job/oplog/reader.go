@@ -1,10 +1,11 @@
-package job
+package oplog
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -42,7 +43,7 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("log entry of version %d does not decode: its time is cut short", EntryVersion)
 	}
-	r.rest, r.read, r.epoch, r.roundedDown, r.version = data[2+n:], 0, 0, false, MaxVersion
+	r.rest, r.read, r.epoch, r.roundedDown, r.version = data[2+n:], 0, 0, false, job.MaxVersion
 	if len(r.rest) > 0 && r.rest[0] == tagEpoch {
 		if r.epoch, n = binary.Uvarint(r.rest[1:]); n <= 0 || r.epoch == 0 {
 			return 0, fmt.Errorf("log entry of version %d does not decode: the epoch of its clock is cut short or 0", EntryVersion)

@@ -1,4 +1,4 @@
-package job
+package oplog
 
 import (
 	"flag"
@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -25,7 +26,7 @@ func frame(op []byte) []byte {
 // refusedEverywhere checks that an encoded operation neither enters the log nor is applied.
 func refusedEverywhere(t *testing.T, op []byte, says string) {
 	t.Helper()
-	_, err := CheckOps(frame(op), MaxVersion)
+	_, err := CheckOps(frame(op), job.MaxVersion)
 	require.ErrorContains(t, err, says)
 	require.ErrorAs(t, err, new(*NewerError))
 	_, err = DecodeEntry(append(AppendEntryHeader(nil, 5), frame(op)...))
@@ -127,7 +128,7 @@ func BenchmarkSchemaOfAnAdd(b *testing.B) {
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := opSchema.check(op, MaxVersion); err != nil {
+		if err := opSchema.check(op, job.MaxVersion); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -135,8 +136,8 @@ func BenchmarkSchemaOfAnAdd(b *testing.B) {
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// What was added after FirstVersion must be in the table, or it is proposed to nodes that do
-// not know it. The list is that of FirstVersion; until a release has run it, -update adds
+// What was added after job.FirstVersion must be in the table, or it is proposed to nodes that do
+// not know it. The list is that of job.FirstVersion; until a release has run it, -update adds
 // what is new.
 func TestWhatIsNotOfTheFirstVersionIsNamedInTheTable(t *testing.T) {
 	const golden = "testdata/version-1.txt"
@@ -151,7 +152,7 @@ func TestWhatIsNotOfTheFirstVersionIsNamedInTheTable(t *testing.T) {
 		}
 	})
 	for name := range names {
-		if sinceOf(name) > FirstVersion {
+		if sinceOf(name) > job.FirstVersion {
 			delete(names, name)
 		}
 	}

@@ -1,6 +1,9 @@
-package job
+package oplog
 
-import "tarry/job/jobpb"
+import (
+	"tarry/job"
+	"tarry/job/jobpb"
+)
 
 // namespaceRules are the rules of the operations on namespaces.
 func namespaceRules() []checked {
@@ -19,8 +22,8 @@ func namespaceRules() []checked {
 			{put(func(n *jobpb.Namespace) { n.TopicPrefix = "a.*" }), "topic_prefix", "without a *"},
 			{put(func(n *jobpb.Namespace) { n.IdPrefix = "$0-1" }), "id_prefix", "$"},
 			{put(func(n *jobpb.Namespace) { n.Quotas.RateMilli = new(uint64(0)) }), "quotas.rate", "must be above 0"},
-			{put(func(n *jobpb.Namespace) { n.Quotas.RateMilli = new(uint64(MaxRateMilli + 1)) }), "quotas.rate", "is above 1000000 a second"},
-			{put(func(n *jobpb.Namespace) { n.Description = long(MaxDescriptionBytes + 1) }), "description", "has 201 bytes"},
+			{put(func(n *jobpb.Namespace) { n.Quotas.RateMilli = new(uint64(job.MaxRateMilli + 1)) }), "quotas.rate", "is above 1000000 a second"},
+			{put(func(n *jobpb.Namespace) { n.Description = long(job.MaxDescriptionBytes + 1) }), "description", "has 201 bytes"},
 			{put(func(n *jobpb.Namespace) { n.Description = "\xff" }), "description", "UTF-8"},
 			{put(func(n *jobpb.Namespace) { n.Revision = 1 }), "revision", "state machine"},
 		}},
