@@ -3,7 +3,7 @@
 // It turns a request into operations on jobs (package job), passes them to a Queue, and
 // turns the results into a response. The package validates all input. Decoding (package wire) rejects
 // malformed JSON, wrong types, unknown field names, bad query strings and fields that
-// exclude each other. job.CheckOp validates every operation (check in jobs.go) before it
+// exclude each other. oplog.CheckOp validates every operation (check in jobs.go) before it
 // goes to the Queue. So the packages below need not know JSON, HTTP or defaults. The
 // package depends on the Queue and Operator interfaces that it declares (queue.go), and
 // not on what implements them. It starts no goroutine of its own.
