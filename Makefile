@@ -15,8 +15,8 @@ GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VER
 ALL = ./... ./client/... ./chaos/... ./integration/...
 
 # Packages that goroutines share. The rest has nothing to race, or is the fault harness.
-RACE = ./api/... ./auth/... ./bench/... ./client/... ./cluster/... ./cmd/... ./dispatch/... ./fsm/... ./push/... \
-  ./rates/... ./schedule/... ./timer/... ./tracing/...
+RACE = ./api/... ./auth/... ./bench/... ./client/... ./cluster/... ./cmd/... ./dispatch/... ./fsm/... ./internal/rates/... ./push/... \
+  ./schedule/... ./timer/...
 
 # Tests of one goroutine that the race detector makes minutes of, and below them those in which the address of a
 # member changes: Raft v1.8.0 reads a peer without its lock then (pipelineSend, updateLastAppended). make test runs them.

@@ -9,7 +9,7 @@ import (
 
 	"tarry/api/wire"
 	"tarry/cluster/report"
-	"tarry/invitation"
+	"tarry/internal/invitation"
 	"tarry/job"
 	"tarry/job/jobpb"
 )

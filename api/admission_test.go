@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tarry/invitation"
+	"tarry/internal/invitation"
 	"tarry/job"
 )
 

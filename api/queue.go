@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"tarry/cluster/report"
+	"tarry/internal/rates"
 	"tarry/job"
 	"tarry/job/jobpb"
-	"tarry/rates"
 )
 
 // Queue executes operations on the cluster's jobs. All methods may be called from many

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"tarry/api/wire"
+	"tarry/internal/rates"
 	"tarry/job"
 	"tarry/job/jobpb"
-	"tarry/rates"
 )
 
 func (s *server) topics(x *call) (r wire.TopicPage, err error) {

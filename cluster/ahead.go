@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tarry/cluster/alarm"
 	"tarry/dispatch"
 	"tarry/fsm"
-	"tarry/internal/alarm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )

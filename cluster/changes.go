@@ -5,8 +5,8 @@ import (
 
 	"tarry/dispatch"
 	"tarry/fsm"
+	"tarry/internal/rates"
 	"tarry/job"
-	"tarry/rates"
 )
 
 // changed handles the changes of a batch of the log. It runs on the state machine's

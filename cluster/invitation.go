@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"tarry/cluster/nodetls"
-	"tarry/invitation"
+	"tarry/internal/invitation"
 	"tarry/job/jobpb"
 )
 

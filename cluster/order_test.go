@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/alarm"
 	"tarry/cluster/groupcommit"
 	"tarry/cluster/leaderrpc"
 	"tarry/fsm"
-	"tarry/internal/alarm"
 	"tarry/job/jobpb"
 	"tarry/job/oplog"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/internal/rates"
 	"tarry/job"
-	"tarry/rates"
 )
 
 // A node that was down has the same counts as the others in the steps that it missed.

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tarry/cluster/alarm"
 	"tarry/cluster/groupcommit"
 	"tarry/cluster/leaderprobe"
 	"tarry/cluster/leaderrpc"
@@ -21,9 +22,8 @@ import (
 	"tarry/cluster/topicmetrics"
 	"tarry/cluster/waits"
 	"tarry/fsm"
-	"tarry/internal/alarm"
+	"tarry/internal/rates"
 	"tarry/job"
-	"tarry/rates"
 	"tarry/timer"
 )
 

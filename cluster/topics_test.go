@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/internal/rates"
 	"tarry/job"
-	"tarry/rates"
 )
 
 // topicMetric returns the values of a metric of a topic on all nodes that have it.

@@ -13,10 +13,10 @@ import (
 
 	"tarry/auth"
 	"tarry/fsm"
+	"tarry/internal/rates"
 	"tarry/job"
 	"tarry/job/jobpb"
 	"tarry/job/oplog"
-	"tarry/rates"
 	"tarry/schedule"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/beanstalk"
+	"tarry/internal/rates"
 	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
-	"tarry/rates"
 )
 
 // scripted is a queue with scripted results that records its calls.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"tarry/cluster/alarm"
 	"tarry/cluster/leaderrpc"
-	"tarry/internal/alarm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )

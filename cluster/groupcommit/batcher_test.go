@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"tarry/cluster/alarm"
 	"tarry/cluster/leaderrpc"
-	"tarry/internal/alarm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"tarry/internal/alarm"
+	"tarry/cluster/alarm"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"tarry/cluster/clockguard"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/gossipkeys"
-	"tarry/invitation"
+	"tarry/internal/invitation"
 	"tarry/job"
 )
 

@@ -11,7 +11,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
-	"tarry/invitation"
+	"tarry/internal/invitation"
 	"tarry/job"
 	"tarry/job/jobpb"
 )

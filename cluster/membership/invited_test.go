@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tarry/cluster/membership/memberpb"
-	"tarry/invitation"
+	"tarry/internal/invitation"
 	"tarry/job"
 	"tarry/job/jobpb"
 )

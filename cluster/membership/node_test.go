@@ -34,7 +34,7 @@ import (
 	"tarry/cluster/report"
 	"tarry/cluster/transport"
 	"tarry/internal/freeport"
-	"tarry/invitation"
+	"tarry/internal/invitation"
 	"tarry/job"
 	"tarry/job/jobpb"
 )

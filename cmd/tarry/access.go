@@ -13,8 +13,8 @@ import (
 	"tarry/api/audit"
 	"tarry/auth"
 	"tarry/cluster"
+	"tarry/cmd/tarry/internal/tracing"
 	"tarry/job/jobpb"
-	"tarry/tracing"
 )
 
 // serveChecked serves the clients of a node, and checks what they may do.

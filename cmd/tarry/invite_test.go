@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/client"
-	"tarry/invitation"
+	"tarry/internal/invitation"
 )
 
 func TestTheAdmissionIsShownAndSet(t *testing.T) {

@@ -25,9 +25,9 @@ import (
 	"tarry/api/clienttls"
 	"tarry/api/ui"
 	"tarry/cluster"
-	"tarry/internal/logtail"
+	"tarry/cmd/tarry/internal/logtail"
+	"tarry/cmd/tarry/internal/tracing"
 	"tarry/push"
-	"tarry/tracing"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"tarry/cluster"
+	"tarry/cmd/tarry/internal/tracing"
 	"tarry/job/jobpb"
-	"tarry/tracing"
 )
 
 // flushTime bounds the time to send the last spans. The node has stopped then, so a container

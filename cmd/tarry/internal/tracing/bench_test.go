@@ -13,9 +13,9 @@ import (
 
 	"tarry/api"
 	"tarry/api/apitest"
+	"tarry/internal/rates"
 	"tarry/job"
 	"tarry/job/jobpb"
-	"tarry/rates"
 )
 
 // instant is a queue that does nothing, so that what the API and the spans cost is seen.
@@ -46,7 +46,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// BenchmarkAdd is an add over HTTP without the network and the queue: go test -run=^$ -bench=Add -benchmem ./tracing
+// BenchmarkAdd is an add over HTTP without the network and the queue: go test -run=^$ -bench=Add -benchmem ./cmd/tarry/internal/tracing
 func BenchmarkAdd(b *testing.B) {
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { _, _ = io.Copy(io.Discard, q.Body) }))
 	defer collector.Close()
