@@ -84,7 +84,7 @@ func (s *server) deadTopics(x *call) (r wire.DeadTopics, err error) {
 // deadQuery parses the query parameters of reads of dead jobs by reason.
 func (x *call) deadQuery() (most uint32, stale bool, err error) {
 	n := wire.Opt[int64]{V: defaultDeadGroups}
-	if err = numberIn(x.r.URL.Query(), "max", &n); err != nil {
+	if err = wire.NumberIn(x.r.URL.Query(), "max", &n); err != nil {
 		return 0, false, err
 	}
 	if most, err = wire.Within("max", n.V, job.MaxDeadGroups); err != nil {

@@ -83,7 +83,7 @@ func (x *call) forecastSteps(now time.Time, count string, standard, most int64) 
 		return q, err
 	}
 	n := wire.Opt[int64]{V: standard}
-	if err := numberIn(query, count, &n); err != nil {
+	if err := wire.NumberIn(query, count, &n); err != nil {
 		return q, err
 	}
 	if q.n, err = wire.Within(count, n.V, most); err != nil {
@@ -103,7 +103,7 @@ func firstStep(query url.Values, now time.Time) (start, step int64, err error) {
 	length := wire.Opt[float64]{V: defaultForecastStep}
 	if named, ok := forecastStepNames[query.Get("step")]; ok {
 		length.V = named.Seconds()
-	} else if err := secondsIn(query, "step", &length); err != nil {
+	} else if err := wire.SecondsIn(query, "step", &length); err != nil {
 		return 0, 0, job.Invalid("step", "is %.40q; it takes minute, hour, day or a number of seconds", query.Get("step"))
 	}
 	const unit = int64(job.ForecastUnit / time.Millisecond)
@@ -116,6 +116,6 @@ func firstStep(query url.Values, now time.Time) (start, step int64, err error) {
 		ms := now.UnixMilli()
 		return ms - ms%step, step, nil
 	}
-	ms, err := timestampIn(query, "start").Millis("start", now)
+	ms, err := wire.TimestampIn(query, "start").Millis("start", now)
 	return ms - ms%unit, step, err
 }

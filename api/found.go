@@ -83,7 +83,7 @@ func (s *server) changeFound(x *call, word string, make change) error {
 // foundJobs parses the query: which jobs are changed, and how many at most.
 func foundJobs(query url.Values) (q *jobpb.JobQuery, most uint64, err error) {
 	var limit wire.Sweep
-	if err := numberIn(query, "max", &limit.Max); err != nil {
+	if err := wire.NumberIn(query, "max", &limit.Max); err != nil {
 		return nil, 0, err
 	}
 	if v := query.Get("all"); v != "" && v != "true" {

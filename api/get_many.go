@@ -21,7 +21,7 @@ func (s *server) getMany(x *call) error {
 	if err := wire.CheckItems("ids", len(q.IDs.V)); err != nil {
 		return err
 	}
-	body, err := withBodies(x.r.URL.Query(), true)
+	body, err := wire.WithBodies(x.r.URL.Query(), true)
 	if err != nil {
 		return err
 	}

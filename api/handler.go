@@ -243,7 +243,7 @@ func (s *server) run(rt route, x *call) (err error) {
 	if err := s.admit(rt, h, x); err != nil {
 		return err
 	}
-	if err := checkQuery(x.r, h.query); err != nil {
+	if err := wire.CheckQuery(x.r, h.query); err != nil {
 		return err
 	}
 	if !h.body {

@@ -240,7 +240,7 @@ func (s *server) deleteJob(x *call) error {
 			return err
 		}
 	}
-	c, err := queryCondition(x.r.URL.Query())
+	c, err := wire.QueryCondition(x.r.URL.Query())
 	if err != nil {
 		return err
 	}

@@ -83,17 +83,17 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 		q.State = state
 	}
 	most := wire.Opt[int64]{V: defaultList}
-	err := numberIn(query, "max", &most)
+	err := wire.NumberIn(query, "max", &most)
 	if err != nil {
 		return nil, err
 	}
 	if q.Max, err = wire.Within("max", most.V, job.MaxList); err != nil {
 		return nil, err
 	}
-	if q.Body, err = withBodies(query, false); err != nil {
+	if q.Body, err = wire.WithBodies(query, false); err != nil {
 		return nil, err
 	}
-	filter := queryFilter(query)
+	filter := wire.QueryFilter(query)
 	if q.Filter, err = filter.Proto(now); err != nil {
 		return nil, err
 	}
@@ -109,18 +109,6 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 		}
 	}
 	return q, job.CheckJobQuery(q)
-}
-
-// withBodies parses the query parameter body: whether a response has the bodies of the jobs.
-func withBodies(query url.Values, unless bool) (bool, error) {
-	switch v := query.Get("body"); v {
-	case "":
-		return unless, nil
-	case "true", "false":
-		return v == "true", nil
-	default:
-		return false, job.Invalid("body", "is %.40q; it takes true or false", v)
-	}
 }
 
 // A cursor is a version, what its query asked for, and where the page ended. With another

@@ -26,7 +26,7 @@ func find[T any](x *call, name func() (string, error), read func(context.Context
 // query has cursor (or after), max and consistency. full reports that the page has max items.
 func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
 	query := x.r.URL.Query()
-	name, err := oneName(query, "cursor", "after")
+	name, err := wire.OneName(query, "cursor", "after")
 	if err != nil {
 		return nil, false, err
 	}
@@ -38,7 +38,7 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 		}
 	}
 	most := wire.Opt[int64]{V: wire.MaxPage}
-	if err := numberIn(query, "max", &most); err != nil {
+	if err := wire.NumberIn(query, "max", &most); err != nil {
 		return nil, false, err
 	}
 	if _, err := wire.Within("max", most.V, wire.MaxPage); err != nil {
@@ -72,4 +72,17 @@ func writePage[T any](x *call, field string, page []T, write func(T), next strin
 	objects(&x.json, field, page, write)
 	x.json.textUnlessEmpty("next", next)
 	x.json.endObject()
+}
+
+// stale parses the query parameter consistency. It reports whether the client accepts
+// this node's own state, which may be behind.
+func (x *call) stale() (bool, error) {
+	switch c := x.r.URL.Query().Get("consistency"); c {
+	case "", "consistent":
+		return false, nil
+	case "stale":
+		return true, nil
+	default:
+		return false, job.Invalid("consistency", "is %.40q; it takes consistent or stale", c)
+	}
 }

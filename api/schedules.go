@@ -94,7 +94,7 @@ func (s *server) putSchedule(x *call, q *wire.ScheduleRequest) (r wire.ScheduleP
 		if q.IfRevision.Set {
 			return r, job.Invalid("if_revision", "is given in the query and in the request; give it in the query")
 		}
-		if err := numberIn(query, "if_revision", &q.IfRevision); err != nil {
+		if err := wire.NumberIn(query, "if_revision", &q.IfRevision); err != nil {
 			return r, err
 		}
 	}
@@ -153,7 +153,7 @@ func (s *server) deleteSchedule(x *call) (r wire.ScheduleDeleted, err error) {
 		return r, err
 	}
 	var given wire.Opt[int64]
-	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
+	if err := wire.NumberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
 		return r, err
 	}
 	revision, err := wire.ScheduleRevision(given)
@@ -229,12 +229,12 @@ func (s *server) runSchedule(x *call) error {
 // previewSchedule responds with the next runs of a schedule, as this node computes them.
 func (s *server) previewSchedule(x *call) (r wire.Preview, err error) {
 	query := x.r.URL.Query()
-	name, err := oneName(query, "max", "count")
+	name, err := wire.OneName(query, "max", "count")
 	if err != nil {
 		return r, err
 	}
 	most := wire.Opt[int64]{V: defaultPreview}
-	if err := numberIn(query, name, &most); err != nil {
+	if err := wire.NumberIn(query, name, &most); err != nil {
 		return r, err
 	}
 	info, err := s.findSchedule(x)

@@ -180,7 +180,7 @@ func (x *call) readSettings(q *settingsRequest) (topic string, revision *uint64,
 		return "", nil, err
 	}
 	var given wire.Opt[int64]
-	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
+	if err := wire.NumberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
 		return "", nil, err
 	}
 	if given.V < 0 {

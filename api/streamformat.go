@@ -61,10 +61,10 @@ func (x *call) streamQuery(q *wire.StreamRequest) error {
 	if values.Has("topics") {
 		q.Topics = wire.List[string, wire.TopicsLimit]{Set: true, V: strings.SplitN(values.Get("topics"), ",", job.MaxReserveTopics+1)}
 	}
-	q.Consumer, q.OnClose = textIn(values, "consumer"), textIn(values, "on_close")
+	q.Consumer, q.OnClose = wire.TextIn(values, "consumer"), wire.TextIn(values, "on_close")
 	return errors.Join(
-		numberIn(values, "credit", &q.Credit), numberIn(values, "max", &q.Max),
-		secondsIn(values, "ttr", &q.TTR), secondsIn(values, "heartbeat", &q.Heartbeat))
+		wire.NumberIn(values, "credit", &q.Credit), wire.NumberIn(values, "max", &q.Max),
+		wire.SecondsIn(values, "ttr", &q.TTR), wire.SecondsIn(values, "heartbeat", &q.Heartbeat))
 }
 
 func checkStream(q *wire.StreamRequest) (o streamOptions, err error) {

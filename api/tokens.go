@@ -24,7 +24,7 @@ func (x *call) pathToken() (string, error) {
 // queryRevision returns if_revision of the query; nil: there is none.
 func (x *call) queryRevision() (*uint64, error) {
 	var given wire.Opt[int64]
-	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil || !given.Set {
+	if err := wire.NumberIn(x.r.URL.Query(), "if_revision", &given); err != nil || !given.Set {
 		return nil, err
 	}
 	if given.V < 0 {

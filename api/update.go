@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/url"
-	"strings"
 	"time"
 
 	"tarry/api/wire"
@@ -81,7 +79,7 @@ func (s *server) updateJob(x *call) error {
 	if err != nil {
 		return err
 	}
-	c, err := queryCondition(x.r.URL.Query())
+	c, err := wire.QueryCondition(x.r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -92,17 +90,4 @@ func (s *server) updateJob(x *call) error {
 		op.GetUpdate().Condition = c
 	}
 	return s.changed(x, op)
-}
-
-// queryCondition parses the condition in the query of a DELETE, which has no body. States
-// are separated by commas.
-func queryCondition(query url.Values) (*jobpb.Condition, error) {
-	var c wire.Condition
-	if err := numberIn(query, "if_revision", &c.IfRevision); err != nil {
-		return nil, err
-	}
-	if v := query.Get("if_state"); v != "" {
-		c.IfState = wire.List[string, wire.StatesLimit]{Set: true, V: strings.Split(v, ",")}
-	}
-	return c.Proto()
 }
