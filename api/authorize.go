@@ -13,6 +13,7 @@ import (
 
 	"tarry/api/access"
 	"tarry/api/clienttls"
+	"tarry/api/httpx"
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -67,7 +68,7 @@ func (x *call) begin(n access.Need) error {
 	if x.who.Principal.IsAnonymous() {
 		return nil
 	}
-	err := x.s.Access.Begin(x.who, connectionOf(x.r), n.Verbs()&auth.Consume != 0)
+	err := x.s.Access.Begin(x.who, httpx.ConnectionOf(x.r), n.Verbs()&auth.Consume != 0)
 	if x.who.Crowded() {
 		x.w.Header().Set("Connection", "close")
 	}
@@ -172,14 +173,14 @@ func (s *server) callerOf(r *http.Request, ask bool) (access.Caller, auth.Denial
 	h, cert := r.Header, certificateOf(r)
 	scheme, _, _ := strings.Cut(h.Get("Authorization"), " ")
 	kept := strings.EqualFold(scheme, "Basic")
-	if (kept || cert.TokenID != "") && ofOtherPage(r) {
+	if (kept || cert.TokenID != "") && httpx.OfOtherPage(r) {
 		cert = access.Certificate{}
 		if kept {
 			h = h.Clone()
 			h.Del("Authorization")
 		}
 	}
-	return s.Access.Caller(r.Context(), access.Shown{Header: h, Certificate: cert, Connection: connectionOf(r), Remote: r.RemoteAddr}, ask)
+	return s.Access.Caller(r.Context(), access.Shown{Header: h, Certificate: cert, Connection: httpx.ConnectionOf(r), Remote: r.RemoteAddr}, ask)
 }
 
 // certificateOf returns the certificate of a request that names a token.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/job"
 )
 
@@ -53,7 +54,7 @@ func (s *server) backup(x *call) error {
 
 // backupBase reads the base of an incremental backup from the request.
 func backupBase(x *call) (*job.BackupBase, error) {
-	allowRead(x.w, time.Now(), ReadTime(job.MaxBackupBase))
+	httpx.AllowRead(x.w, time.Now(), httpx.ReadTime(job.MaxBackupBase))
 	text, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, job.MaxBackupBase))
 	if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
 		return nil, job.Errorf(job.CodeTooLarge, "the request has more than %d bytes; make a whole backup", job.MaxBackupBase)
@@ -96,6 +97,6 @@ func (w *backupWriter) Write(b []byte) (int, error) {
 		x.w.WriteHeader(http.StatusOK)
 		x.logManagement() // who gets all jobs, with their bodies, is on record from the beginning
 	}
-	allowWrite(x.w, w.timeout)
+	httpx.AllowWrite(x.w, w.timeout)
 	return x.w.Write(b)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	stdjson "encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"tarry/api/access"
 	"tarry/api/apitest"
+	"tarry/api/httpx"
 	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job/jobpb"
@@ -80,13 +82,25 @@ func benchmarkHandler(b *testing.B, control *access.Control, authorization, path
 	if authorization != "" {
 		r.Header.Set("Authorization", authorization)
 	}
-	r = r.WithContext(context.WithValue(b.Context(), connKey{}, new(countedConn)))
+	c, err := httpx.LimitConnections(onePipe{}, 1, nil, "").Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	r = r.WithContext(httpx.ConnContext(b.Context(), c))
 	w := discard{http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Body = io.NopCloser(strings.NewReader(body))
 		h.ServeHTTP(w, r)
 	}
+}
+
+// onePipe accepts connections of which nobody has the other end.
+type onePipe struct{ net.Listener }
+
+func (onePipe) Accept() (net.Conn, error) {
+	c, _ := net.Pipe()
+	return c, nil
 }
 
 func BenchmarkAdd(b *testing.B)         { benchmarkCall(b, "/v1/jobs", benchAdd) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/api/httpx"
 	"tarry/job"
 )
 
@@ -42,9 +43,9 @@ func TestMemoryGrowsWithTheReceivedBytes(t *testing.T) {
 		size := max(announced, 1<<20)
 		steps := 0
 		for arrived := int64(0); arrived < size; steps++ {
-			room := NextRoom(arrived, announced)
+			room := httpx.NextRoom(arrived, announced)
 			require.Positive(t, room)
-			require.LessOrEqual(t, arrived+room, max(4*arrived, arrived+firstRoom))
+			require.LessOrEqual(t, arrived+room, max(4*arrived, arrived+httpx.FirstRoom))
 			if announced >= arrived {
 				require.LessOrEqual(t, arrived+room, announced+1)
 			}
@@ -55,8 +56,8 @@ func TestMemoryGrowsWithTheReceivedBytes(t *testing.T) {
 }
 
 func TestReadTimeGrowsWithTheRequest(t *testing.T) {
-	require.Equal(t, 5*time.Second, ReadTime(0))
-	require.Equal(t, 6*time.Second, ReadTime(16<<10))
+	require.Equal(t, 5*time.Second, httpx.ReadTime(0))
+	require.Equal(t, 6*time.Second, httpx.ReadTime(16<<10))
 }
 
 // An address that uses up its share gets refusals; other addresses do not.

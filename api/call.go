@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/mux"
 
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/internal/addrlimit"
 	"tarry/job"
 )
@@ -22,7 +22,7 @@ type call struct {
 	s  *server
 	w  http.ResponseWriter
 	r  *http.Request
-	in *buffer // holds the request once it was read
+	in *httpx.Buffer // holds the request once it was read
 	// decoded is the request's JSON, part of in, once it was decoded: a single object
 	// whose fields are all known.
 	decoded []byte
@@ -33,30 +33,15 @@ type call struct {
 	share     addrlimit.Share // of the bytes that are buffered; none before the first claim
 	claimed   int64           // bytes of it
 
-	out    *buffer
+	out    *httpx.Buffer
 	json   writer // the response; its bytes belong to out
 	status int
 	sent   bool
 }
 
-// buffer is a reusable run of bytes.
-type buffer struct{ b []byte }
-
-// Larger buffers are not reused, so that a burst of large requests does not stay in
-// memory.
-const maxPooledBytes = 256 << 10
-
-var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
-
-func recycle(b *buffer) {
-	if b != nil && cap(b.b) <= maxPooledBytes {
-		buffers.Put(b)
-	}
-}
-
 func newCall(s *server, w http.ResponseWriter, r *http.Request) *call {
-	x := &call{s: s, w: w, r: r, status: http.StatusOK, out: buffers.Get().(*buffer)}
-	x.json.b = x.out.b[:0]
+	x := &call{s: s, w: w, r: r, status: http.StatusOK, out: httpx.Buffers.Get().(*httpx.Buffer)}
+	x.json.b = x.out.B[:0]
 	return x
 }
 
@@ -64,9 +49,9 @@ func newCall(s *server, w http.ResponseWriter, r *http.Request) *call {
 // after it.
 func (x *call) close() {
 	x.share.Release(x.claimed)
-	recycle(x.in)
-	x.out.b = x.json.b
-	recycle(x.out)
+	httpx.Recycle(x.in)
+	x.out.B = x.json.b
+	httpx.Recycle(x.out)
 }
 
 // fail replaces the response by an error.
@@ -127,7 +112,7 @@ func (x *call) send() error {
 	x.nameLeader()
 	x.w.WriteHeader(x.status)
 	x.json.b = append(x.json.b, '\n')
-	allowWrite(x.w, x.s.Timeout)
+	httpx.AllowWrite(x.w, x.s.Timeout)
 	_, err := x.w.Write(x.json.b)
 	return err
 }

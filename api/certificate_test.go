@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/internal/certs"
 	"tarry/internal/certs/certstest"
 	"tarry/job"
@@ -49,7 +50,7 @@ func (r *closedRig) certifiedPage(a *certstest.Authority, id, token, method, pat
 func TestPagesOfAllowedOriginsDoNotActForWhoSeesThem(t *testing.T) {
 	r, a := newClosedRig(t, func(o *Options) {
 		var err error
-		o.Origins, err = ParseOrigins("*")
+		o.Origins, err = httpx.ParseOrigins("*")
 		require.NoError(t, err)
 	}), certstest.New(t, "orders")
 	require.Equal(t, 200, r.with(r.root, "PUT", "/v1/auth", `{"mode":"enforce"}`).Code)

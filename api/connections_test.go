@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"tarry/api/apitest"
+	"tarry/api/httpx"
 )
 
 func TestAConnectionBeyondTheLimitIsRefusedUntilAnotherIsClosed(t *testing.T) {
 	real, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := LimitConnections(real, 2, nil, RefusedConnection)
+	l := httpx.LimitConnections(real, 2, nil, httpx.RefusedConnection)
 	accepted := make(chan net.Conn, 10)
 	done := make(chan struct{})
 	go func() {
@@ -68,7 +69,7 @@ func TestListenersShareALimit(t *testing.T) {
 		c, err := net.Dial("tcp", real.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
-		return LimitConnections(real, 5, shared, RefusedConnection), c
+		return httpx.LimitConnections(real, 5, shared, httpx.RefusedConnection), c
 	}
 	one, _ := open()
 	other, refused := open()
@@ -92,11 +93,11 @@ func TestListenersShareALimit(t *testing.T) {
 func TestProbesAndOperatorsHaveRoomWhenConnectionsAreUsedUp(t *testing.T) {
 	real, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := &http.Server{Handler: New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}}), ConnContext: ConnContext}
+	server := &http.Server{Handler: New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}}), ConnContext: httpx.ConnContext}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		server.Serve(JSONErrors(LimitRequests(real, 2, nil)))
+		server.Serve(httpx.JSONErrors(httpx.LimitRequests(real, 2, nil)))
 	}()
 	t.Cleanup(func() { server.Close(); <-done })
 	dial := func() net.Conn {
@@ -127,7 +128,7 @@ func TestProbesAndOperatorsHaveRoomWhenConnectionsAreUsedUp(t *testing.T) {
 
 	// One address does not use up the room, and who says nothing loses it.
 	var silent []net.Conn
-	for range OperatorConnections / 2 {
+	for range httpx.OperatorConnections / 2 {
 		silent = append(silent, dial())
 	}
 	require.Equal(t, http.StatusTooManyRequests, ask(dial(), "/livez").StatusCode)

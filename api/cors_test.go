@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/api/httpx"
 )
 
 // allowing makes a rig that allows origins.
 func allowing(t *testing.T, origins string) *rig {
-	o, err := ParseOrigins(origins)
+	o, err := httpx.ParseOrigins(origins)
 	require.NoError(t, err)
 	return newRig(t, func(options *Options) { options.Origins = o })
 }
@@ -129,7 +131,7 @@ func TestAPreflightNamesTheMethodsOfThePathAlone(t *testing.T) {
 
 func TestAnAllowedPageStreams(t *testing.T) {
 	for _, origins := range []string{app, "*"} {
-		o, err := ParseOrigins(origins)
+		o, err := httpx.ParseOrigins(origins)
 		require.NoError(t, err)
 		// A stream that opens is sent away.
 		r := newRig(t, func(options *Options) { options.Origins, options.Draining = o, func() bool { return true } })
@@ -148,7 +150,7 @@ func TestAnyOriginMayBeAllowed(t *testing.T) {
 }
 
 func TestTheDashboardIsForItsOwnPagesAlone(t *testing.T) {
-	o, err := ParseOrigins("*")
+	o, err := httpx.ParseOrigins("*")
 	require.NoError(t, err)
 	r := newRig(t, func(options *Options) {
 		options.Origins = o
@@ -182,13 +184,13 @@ func TestOriginsAreChecked(t *testing.T) {
 		"https://*.app.example": "wildcard", "null": "sandboxed", "https://app.example:443": "leave it out", "http://a.example:80": "leave it out",
 		"https://user@app.example": "not an origin", "https://ünï.example": "ASCII", "https://a.example,*": "either", "https://": "not an origin", "https://a b": "not an origin",
 	} {
-		_, err := ParseOrigins(text)
+		_, err := httpx.ParseOrigins(text)
 		require.ErrorContains(t, err, says, text)
 	}
 	for _, text := range []string{"", " ", "https://app.example", "HTTP://[::1]:8080", "*", "app://tarry", "chrome-extension://abc"} {
-		o, err := ParseOrigins(text)
+		o, err := httpx.ParseOrigins(text)
 		require.NoError(t, err, text)
-		newCrossOrigins(o)
-		require.Equal(t, strings.TrimSpace(text) == "", o.none())
+		httpx.NewCrossOrigins(o)
+		require.Equal(t, strings.TrimSpace(text) == "", o.None())
 	}
 }

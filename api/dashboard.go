@@ -15,7 +15,7 @@ func ofUI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, uiRoot) }
 
 // dashboard counts the requests to the dashboard, as one path.
 func (s *server) dashboard(pages http.Handler) http.Handler {
-	counts := s.metrics.path(uiRoot)
+	counts := s.metrics.Path(uiRoot)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started, status := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		if s.Draining() {
@@ -25,7 +25,7 @@ func (s *server) dashboard(pages http.Handler) http.Handler {
 			r = r.WithContext(context.WithValue(r.Context(), dashboardAction{}, true))
 		}
 		pages.ServeHTTP(status, r)
-		counts.observe(r.Method, status.status, time.Since(started))
+		counts.Observe(r.Method, status.status, time.Since(started))
 	})
 }
 

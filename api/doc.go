@@ -17,16 +17,14 @@
 //   - topics: topics.go (counts, rates, pause), forecast.go, sweep.go (kick, purge, move; bulk.go runs their steps),
 //     settings.go, push.go
 //   - schedules.go; tokens.go; namespaces.go
-//   - the cluster and the node: cluster.go, node.go, health.go, metrics.go
+//   - the cluster and the node: cluster.go, node.go, health.go
 //   - the dashboard (package ui): dashboard.go
 //   - POST /, for clients of an older protocol: command.go
 //
-// How a call runs: handler.go routes it, call.go holds one request and its response,
-// request.go reads and decodes the body, query.go reads the query string,
-// encode.go writes JSON, and errors.go writes errors. connections.go and
-// deadlines.go limit what a client may use. hosts.go rejects requests for other hosts,
-// cors.go those of pages of other origins, and http_errors.go gives the errors of net/http
-// the form of all others.
+// How a call runs: package httpx limits what a client may use and rejects requests for other
+// hosts, cors.go those of pages of other origins. handler.go routes a call, authorize.go finds out
+// whether its caller may make it, call.go holds the request and its response, request.go reads
+// and package wire decodes the body, encode.go writes JSON, and errors.go writes errors.
 //
 // docs/http-reference.md describes every call; a test compares it with the routes and runs its examples.
 package api

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/job"
 )
 
@@ -20,7 +21,6 @@ const (
 	codeNotReady    job.Code = "not_ready"
 	codeTooSlow     job.Code = "request_timeout"
 	codeWrongHost   job.Code = "wrong_host"
-	codeBadHTTP     job.Code = "bad_http" // also 417, 431, 501 and 505
 )
 
 var statuses = map[job.Code]int{
@@ -60,7 +60,7 @@ var statuses = map[job.Code]int{
 	codeCrossOrigin:          http.StatusForbidden,
 	codeNotReady:             http.StatusServiceUnavailable,
 	codeTooSlow:              http.StatusRequestTimeout,
-	codeBadHTTP:              http.StatusBadRequest,
+	httpx.CodeBadHTTP:        http.StatusBadRequest,
 	codeWrongHost:            http.StatusMisdirectedRequest,
 }
 

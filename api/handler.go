@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/api/openapi"
 	"tarry/api/wire"
 	"tarry/internal/addrlimit"
@@ -44,7 +45,7 @@ type Options struct {
 	// addresses and localhost. *X allows all names that end with X.
 	Hosts []string
 	// Origins are the origins of other pages that may call this node from a browser.
-	Origins Origins
+	Origins httpx.Origins
 
 	// CheckPush returns an error, for the client, if this node may not post to the URL
 	// target, which is in the field. An empty one is checked like any that is allowed. nil:
@@ -126,7 +127,7 @@ type server struct {
 	decoding *semaphore.Weighted
 	streams  streamRoom
 	refills  *refills
-	metrics  *metrics
+	metrics  *httpx.Metrics
 	// crossOrigins must not let a page of another origin write to a node on localhost.
 	crossOrigins *http.CrossOriginProtection
 }
@@ -139,7 +140,7 @@ func newServer(o Options) *server {
 	o.setDefaults()
 	queue := Checked(o.Queue, o.Access)
 	o.Queue = queue
-	s := &server{Options: o, reads: job.Reads{Reader: queue}, openapi: sync.OnceValue(openapi.JSON), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), refills: newRefills(), metrics: newMetrics(o.Registry), crossOrigins: newCrossOrigins(o.Origins)}
+	s := &server{Options: o, reads: job.Reads{Reader: queue}, openapi: sync.OnceValue(openapi.JSON), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), refills: newRefills(), metrics: httpx.NewMetrics(o.Registry), crossOrigins: httpx.NewCrossOrigins(o.Origins)}
 	s.streams.publish(o.Registry)
 	return s
 }
@@ -153,7 +154,7 @@ func (s *server) root() http.Handler {
 		router.Handle(rt.path, s.handler(rt))
 	}
 	if s.Metrics != nil {
-		router.Handle("/metrics", s.observing(s.writing(s.Metrics)))
+		router.Handle("/metrics", s.observing(httpx.Writing(s.Metrics, s.Timeout)))
 	}
 	if s.UI != nil {
 		router.Handle("/ui", http.RedirectHandler(uiRoot, http.StatusMovedPermanently))
@@ -165,7 +166,13 @@ func (s *server) root() http.Handler {
 	if s.UI != nil {
 		h = frontPage(h)
 	}
-	return s.bounded(s.checkHost(h))
+	full := s.refusing(func(*call) error {
+		return job.Errorf(job.CodeOverloaded, "this node has as many connections as it may")
+	})
+	ambiguous := s.refusing(func(*call) error {
+		return job.Errorf(httpx.CodeBadHTTP, "the request has both Transfer-Encoding and Content-Length, so its end is not certain; send one of them")
+	})
+	return httpx.Bounded(full, ambiguous, httpx.CheckHost(s.Hosts, s.refusing(s.wrongHost), h))
 }
 
 // refusing responds to every request with the error of f.
@@ -183,12 +190,12 @@ type methods map[string]endpoint
 // panics to responses.
 func (s *server) handler(rt route) http.Handler {
 	rt.shown = wire.PathOf(rt.path)
-	counts := s.metrics.path(rt.shown)
+	counts := s.metrics.Path(rt.shown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		x := newCall(s, w, r)
 		defer func() {
-			counts.observe(r.Method, x.status, time.Since(started))
+			counts.Observe(r.Method, x.status, time.Since(started))
 			x.close()
 		}()
 		if s.Draining() {
@@ -206,7 +213,9 @@ func (s *server) handler(rt route) http.Handler {
 		if rt.methods[r.Method].manages || x.ofDashboard() && !x.reads() {
 			x.logManagement()
 		}
-		x.drain()
+		if x.in == nil {
+			httpx.Drain(w, r)
+		}
 		_ = x.send() // fails if the client is gone
 	})
 }
@@ -268,6 +277,10 @@ func (s *server) openAPI(x *call) error {
 	}
 	x.json.b = append(x.json.b, description...)
 	return nil
+}
+
+func (s *server) wrongHost(x *call) error {
+	return job.Errorf(codeWrongHost, "Host is %.100q, which is not a name of this node; use its IP address, or list the name in --http-hosts", x.r.Host).In("Host")
 }
 
 func (s *server) noSuchPath(x *call) error {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/api/httpx"
 )
 
 // Every error response is JSON.
@@ -20,7 +22,9 @@ func TestErrorsOfTheServerItselfAreJSON(t *testing.T) {
 	require.NoError(t, err)
 	s := &http.Server{Handler: newRig(t).handler, MaxHeaderBytes: 4 << 10, DisableGeneralOptionsHandler: true}
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(JSONErrors(LimitConnections(real, 100, nil, RefusedConnection))) }()
+	go func() {
+		done <- s.Serve(httpx.JSONErrors(httpx.LimitConnections(real, 100, nil, httpx.RefusedConnection)))
+	}()
 	defer func() { require.ErrorIs(t, <-done, http.ErrServerClosed) }()
 	defer s.Close()
 	for sent, want := range map[string]struct {
@@ -64,25 +68,14 @@ func TestErrorsOfTheServerItselfAreJSON(t *testing.T) {
 	}
 }
 
-// A job's body that looks like such a response is returned unchanged.
-func TestBodiesArePassedOn(t *testing.T) {
-	for _, text := range []string{
-		"HTTP/1.1 400 Bad Request", `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n`,
-		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n\r\n",
-	} {
-		_, changed := serverError([]byte(text))
-		require.False(t, changed, text)
-	}
-}
-
 // net/http goes by Transfer-Encoding, and a proxy in front may go by Content-Length. Then a part of
 // one client's body would be another request.
 func TestARequestWithTwoLengthsIsRefusedAndItsConnectionCloses(t *testing.T) {
 	real, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &http.Server{Handler: newRig(t).handler, ConnContext: ConnContext}
+	s := &http.Server{Handler: newRig(t).handler, ConnContext: httpx.ConnContext}
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(JSONErrors(LimitRequests(real, 100, nil))) }()
+	go func() { done <- s.Serve(httpx.JSONErrors(httpx.LimitRequests(real, 100, nil))) }()
 	defer func() { require.ErrorIs(t, <-done, http.ErrServerClosed) }()
 	defer s.Close()
 	const start, body, next = "POST /nothing HTTP/1.1\r\nHost: localhost\r\n", "2\r\n{}\r\n0\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"

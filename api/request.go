@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/semaphore"
 
+	"tarry/api/httpx"
 	"tarry/api/wire"
 	"tarry/internal/addrlimit"
 	"tarry/job"
@@ -50,21 +51,21 @@ func (x *call) read(limit int64) ([]byte, error) {
 	if err := x.received(x.r.ContentLength); err != nil {
 		return nil, err
 	}
-	x.in = buffers.Get().(*buffer)
-	b := x.in.b[:0]
+	x.in = httpx.Buffers.Get().(*httpx.Buffer)
+	b := x.in.B[:0]
 	defer func() { x.missing(len(b)) }()
 	src := http.MaxBytesReader(x.w, x.r.Body, limit)
 	started := time.Now()
 	for {
-		room := NextRoom(int64(len(b)), x.r.ContentLength)
+		room := httpx.NextRoom(int64(len(b)), x.r.ContentLength)
 		if err := x.claim(room); err != nil {
 			return nil, err
 		}
-		b = grown(b, int(room))
-		x.in.b = b
+		b = httpx.Grown(b, int(room))
+		x.in.B = b
 		end := len(b) + int(room)
 		if x.r.ContentLength != 0 { // otherwise the server watches the connection already
-			allowRead(x.w, started, x.readTime(int64(end)))
+			httpx.AllowRead(x.w, started, x.readTime(int64(end)))
 		}
 		for len(b) < end {
 			n, err := src.Read(b[len(b):end])
@@ -86,9 +87,9 @@ func (x *call) read(limit int64) ([]byte, error) {
 // readTime returns how long so many bytes of the request may take to arrive.
 func (x *call) readTime(n int64) time.Duration {
 	if x.who.Crowded() {
-		return crowdedRead
+		return httpx.CrowdedRead
 	}
-	return min(ReadTime(n), x.s.Timeout)
+	return min(httpx.ReadTime(n), x.s.Timeout)
 }
 
 // received counts a request by the limits of its token before it is read. Its size is negative
@@ -115,29 +116,6 @@ func (x *call) missing(size int) {
 	}
 }
 
-// firstRoom is the first buffer of a request, in bytes. The default budget covers those
-// of as many connections as a node allows by default.
-const firstRoom = 4 << 10
-
-// NextRoom returns how many more bytes to allocate after so many bytes of a request have
-// arrived: the same number again, or up to three times as many towards an announced size
-// (negative: none). So an announced size alone uses almost no memory. One byte more than that
-// size is needed to detect the end.
-func NextRoom(arrived, announced int64) int64 {
-	if announced < arrived {
-		return max(arrived, firstRoom)
-	}
-	return min(max(3*arrived, firstRoom), announced-arrived+1)
-}
-
-// grown returns b with capacity for n more bytes. A new buffer has exactly that.
-func grown(b []byte, n int) []byte {
-	if cap(b)-len(b) >= n {
-		return b
-	}
-	return append(make([]byte, 0, len(b)+n), b...)
-}
-
 func (x *call) claim(n int64) error {
 	if x.share == (addrlimit.Share{}) {
 		x.share = x.s.buffered.Of(x.r.RemoteAddr)
@@ -160,9 +138,9 @@ func (x *call) readError(err error, limit int64) error {
 	case errors.As(err, &tooMany):
 		return tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded) && x.who.Crowded():
-		return job.Errorf(codeTooSlow, "the request did not arrive within %v, which is as long as it may take on a connection above the limit of its token", crowdedRead)
+		return job.Errorf(codeTooSlow, "the request did not arrive within %v, which is as long as it may take on a connection above the limit of its token", httpx.CrowdedRead)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return job.Errorf(codeTooSlow, "the request did not arrive in time; it may take %v, a second more for each %d bytes, and %v at most", readGrace, slowestRead, x.s.Timeout)
+		return job.Errorf(codeTooSlow, "the request did not arrive in time; it may take %v, a second more for each %d bytes, and %v at most", httpx.ReadGrace, httpx.SlowestRead, x.s.Timeout)
 	}
 	return job.Errorf(job.CodeInvalid, "the request is incomplete")
 }

@@ -2,11 +2,10 @@ package api
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"time"
 
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/api/wire"
 	"tarry/auth"
 	"tarry/job"
@@ -143,15 +142,7 @@ func (x *call) sendNow() error {
 	if err := x.send(); err != nil {
 		return err
 	}
-	return flush(x.w)
-}
-
-func flush(w http.ResponseWriter) error {
-	err := http.NewResponseController(w).Flush()
-	if errors.Is(err, http.ErrNotSupported) {
-		return nil
-	}
-	return err
+	return httpx.Flush(x.w)
 }
 
 // giveBack releases jobs that no consumer received, without counting the attempt. If that

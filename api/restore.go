@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"tarry/api/httpx"
 	"tarry/api/wire"
 	"tarry/job"
 )
@@ -67,7 +68,7 @@ func (b *restoreBody) Read(p []byte) (int, error) {
 	if now.After(b.until) {
 		return 0, errors.New("the backup took more than 12 h to arrive")
 	}
-	allowRead(b.x.w, now, b.timeout)
+	httpx.AllowRead(b.x.w, now, b.timeout)
 	n, err := b.x.r.Body.Read(p)
 	if errors.Is(err, io.EOF) {
 		// From here on the connection is only watched for a client that hangs up.

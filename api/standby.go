@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"tarry/api/httpx"
 	"tarry/api/wire"
 	"tarry/cluster/report"
 	"tarry/job"
@@ -121,8 +122,8 @@ type logWriter struct{ backupWriter }
 
 // Flush implements job.LogWriter.
 func (w *logWriter) Flush() error {
-	allowWrite(w.x.w, w.timeout)
-	return flush(w.x.w)
+	httpx.AllowWrite(w.x.w, w.timeout)
+	return httpx.Flush(w.x.w)
 }
 
 var _ job.LogWriter = (*logWriter)(nil)

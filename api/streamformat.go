@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tarry/api/httpx"
 	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -175,16 +176,16 @@ func (t *stream) beat() error {
 
 // flush sends the output. If the client does not read it in time, flush returns an error.
 func (t *stream) flush() error {
-	allowWrite(t.w, t.s.Timeout)
+	httpx.AllowWrite(t.w, t.s.Timeout)
 	_, err := t.w.Write(t.buffer)
 	if err == nil {
-		err = flush(t.w)
+		err = httpx.Flush(t.w)
 	}
 	t.buffer = t.buffer[:0]
-	if cap(t.buffer) > maxPooledBytes {
+	if cap(t.buffer) > httpx.MaxPooledBytes {
 		t.buffer = nil
 	}
-	if cap(t.json.b) > maxPooledBytes {
+	if cap(t.json.b) > httpx.MaxPooledBytes {
 		t.json.b = nil
 	}
 	t.last, t.broken = time.Now(), err != nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/api/httpx"
 	"tarry/job"
 )
 
@@ -197,11 +198,11 @@ type dialed struct {
 func (r *closedRig) serve() (dial func() *dialed) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(r.t, err)
-	server := &http.Server{Handler: r.handler, ConnContext: ConnContext}
+	server := &http.Server{Handler: r.handler, ConnContext: httpx.ConnContext}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		server.Serve(JSONErrors(LimitConnections(l, 100, nil, RefusedConnection)))
+		server.Serve(httpx.JSONErrors(httpx.LimitConnections(l, 100, nil, httpx.RefusedConnection)))
 	}()
 	r.t.Cleanup(func() { server.Close(); <-done })
 	return func() *dialed {

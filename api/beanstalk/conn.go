@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tarry/api"
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/auth"
 	"tarry/internal/addrlimit"
 	"tarry/job"
@@ -27,7 +27,7 @@ const flushBytes = 32 << 10
 // of bytes while the client has not read it.
 const countedBytes = 4 << 10
 
-// replyGrace is how long a client may leave a reply that counts unread, beside api.ReadTime.
+// replyGrace is how long a client may leave a reply that counts unread, beside httpx.ReadTime.
 const replyGrace = 30 * time.Second
 
 // keepBytes is the largest buffer that a connection keeps for its next reply.
@@ -445,7 +445,7 @@ func (c *conn) flushCounted() error {
 		return errNoReplyRoom
 	}
 	defer c.unclaim(int64(size))
-	c.setWriteDeadline(time.Now().Add(replyGrace + api.ReadTime(int64(size))))
+	c.setWriteDeadline(time.Now().Add(replyGrace + httpx.ReadTime(int64(size))))
 	defer c.setWriteDeadline(time.Time{})
 	_, err := c.net.Write(c.out)
 	return err

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"tarry/api"
+	"tarry/api/httpx"
 )
 
 const (
@@ -174,7 +174,7 @@ var errNoRoom = errors.New("no room for a body")
 func (in *input) body(n int, room func(bytes int) bool) (body []byte, ok bool, err error) {
 	for size := n + 2; len(body) < size; {
 		have, left := len(body), size-len(body)
-		more := min(left, max(len(in.data()), int(api.NextRoom(int64(have), int64(size)))))
+		more := min(left, max(len(in.data()), int(httpx.NextRoom(int64(have), int64(size)))))
 		if !room(more) {
 			return body, false, errNoRoom
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"tarry/api"
+	"tarry/api/httpx"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -109,7 +109,7 @@ func (c *conn) await(size int64) error {
 	}
 	c.commit()
 	c.awaits = true
-	c.setReadDeadline(time.Now().Add(api.ReadTime(size)))
+	c.setReadDeadline(time.Now().Add(httpx.ReadTime(size)))
 	return c.flush()
 }
 

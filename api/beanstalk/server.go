@@ -16,6 +16,7 @@ import (
 
 	"tarry/api"
 	"tarry/api/access"
+	"tarry/api/httpx"
 	"tarry/auth"
 	"tarry/internal/addrlimit"
 	"tarry/internal/sleep"
@@ -148,7 +149,7 @@ func (s *Server) Serve(l net.Listener) error { return s.ServeAs(l, nil) }
 func (s *Server) ServeAs(l net.Listener, token func() (auth.Secret, error)) error {
 	defer l.Close()
 	if s.MaxConnections > 0 {
-		l = api.LimitConnections(l, s.MaxConnections, s.AllConnections, outOfMemory+"\r\n")
+		l = httpx.LimitConnections(l, s.MaxConnections, s.AllConnections, outOfMemory+"\r\n")
 	}
 	if !s.addListener(l) {
 		return ErrClosed

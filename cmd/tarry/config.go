@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"tarry/api"
+	"tarry/api/httpx"
 	"tarry/cluster"
 	"tarry/cluster/diskspace"
 	"tarry/cluster/logstore"
@@ -54,7 +54,7 @@ type serverConfig struct {
 	recent             *logtail.Tail    // the last lines of this node's log; set by newLogger
 	AdvertiseHost      string
 	HTTPHosts          string
-	CORSOrigins        api.Origins
+	CORSOrigins        httpx.Origins
 	Insecure           bool
 	Join               string
 	JoinInvitationFile string

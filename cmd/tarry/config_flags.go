@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"tarry/api"
 	"tarry/api/beanstalk"
+	"tarry/api/httpx"
 	"tarry/cluster"
 	"tarry/cluster/clockguard"
 	"tarry/cluster/diskspace"
@@ -86,7 +86,7 @@ func (c *serverConfig) addressSettings() []setting {
 			help:   "other `names` by which clients call this node over HTTP, such as a load balancer's, in a list; *.name is any below it, * any at all. IP addresses, localhost and --advertise-host need not be listed",
 			values: "a list of names without ports, such as `queue.example,*.svc.cluster.local`",
 			why:    "A node replies only to names that are its own. Otherwise a web page could reach it through a name that its owner points at the node (DNS rebinding)."},
-		{name: "cors-origins", to: parsed(&c.CORSOrigins, api.ParseOrigins), values: "a list of origins, or `*`",
+		{name: "cors-origins", to: parsed(&c.CORSOrigins, httpx.ParseOrigins), values: "a list of origins, or `*`",
 			help: "origins whose web pages may call this node from a browser, a `list` such as https://app.example,http://localhost:5173; * is any page; default: none (docs/operations.md)",
 			why:  "No web page of another origin should be able to read or change jobs unless somebody has decided so."},
 		{name: "insecure", to: &c.Insecure, shown: true,

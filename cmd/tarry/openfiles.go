@@ -6,7 +6,7 @@ import (
 	"math"
 	"syscall"
 
-	"tarry/api"
+	"tarry/api/httpx"
 	"tarry/cluster"
 	"tarry/push"
 )
@@ -38,7 +38,7 @@ const (
 func divideOpenFiles(limit int, pushes bool) (openFiles, error) {
 	more := max(limit-1024, 0)
 	node := cluster.OpenFiles{Tables: min(80+more/8, 1000), Peers: min(24+more/16, 1024)}
-	reserved := api.OperatorConnections + processFiles + logFiles + storeFiles + inspectFiles + gossipFiles + node.Tables
+	reserved := httpx.OperatorConnections + processFiles + logFiles + storeFiles + inspectFiles + gossipFiles + node.Tables
 	reserved += 3*node.Peers + min(node.Peers, 256) // accepted for Raft and for calls, dialed, not known yet
 	if pushes {
 		reserved += push.MaxPosts

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
-	"tarry/api"
 	"tarry/api/clienttls"
+	"tarry/api/httpx"
 	"tarry/cluster/membership/gossipkeys"
 	"tarry/cluster/nodetls"
 	"tarry/cluster/standby"
@@ -116,7 +116,7 @@ func (c *serverConfig) openTLS(log *slog.Logger) (s secured, err error) {
 	if s.primary, err = c.Follow.source(); err != nil {
 		return s, err
 	}
-	if s.http, err = c.HTTPTLS.open("http", api.PlainOnTLS(), s.certificates); err != nil {
+	if s.http, err = c.HTTPTLS.open("http", httpx.PlainOnTLS(), s.certificates); err != nil {
 		return s, err
 	}
 	s.beanstalk, err = c.BeanstalkTLS.open("beanstalk", "BAD_FORMAT\r\n", s.certificates)
@@ -127,7 +127,7 @@ func (c *serverConfig) openTLS(log *slog.Logger) (s secured, err error) {
 type connKey struct{}
 
 func rememberConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(api.ConnContext(ctx, c), connKey{}, c)
+	return context.WithValue(httpx.ConnContext(ctx, c), connKey{}, c)
 }
 
 // withTLSState sets what net/http sets by itself only if its listener is one of crypto/tls.

@@ -7,7 +7,7 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"tarry/api"
+	"tarry/api/httpx"
 )
 
 // serveProfiles serves Go's profiles on an address of their own, so that they
@@ -25,7 +25,7 @@ func serveProfiles(addr string, hosts []string) (stop func(), err error) {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	server := &http.Server{Handler: api.ForHosts(hosts, mux), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: httpx.ForHosts(hosts, mux), ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

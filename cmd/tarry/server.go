@@ -23,6 +23,7 @@ import (
 	"tarry/api"
 	"tarry/api/access"
 	"tarry/api/clienttls"
+	"tarry/api/httpx"
 	"tarry/api/ui"
 	"tarry/cluster"
 	"tarry/cmd/tarry/internal/logtail"
@@ -117,7 +118,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	prometheus.WrapRegistererWith(prometheus.Labels{"shard": "0"}, node.Metrics()).MustRegister(pusher)
 	node.Metrics().MustRegister(secure)
 	spans.publish(node)
-	listener = secure.http(api.LimitRequests(listener, cfg.MaxConnections, connections))
+	listener = secure.http(httpx.LimitRequests(listener, cfg.MaxConnections, connections))
 	return serveChecked(ctx, cfg, node, record, spans.queue(node), listener, tubes, tell, log)
 }
 
@@ -182,13 +183,13 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     httpLog(log),
 	}
-	server.ConnContext = api.ConnContext
+	server.ConnContext = httpx.ConnContext
 	if cfg.HTTPTLS.Mode != clienttls.Off {
 		server.ConnContext, server.Handler = rememberConn, withTLSState(server.Handler)
 	}
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(api.JSONErrors(listener))
+		failed <- server.Serve(httpx.JSONErrors(listener))
 	}()
 	tubes.ready = control.Ready()
 	tubes.serve(node, queue, control, node.Draining, log)

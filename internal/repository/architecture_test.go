@@ -40,6 +40,8 @@ var mayImport = map[string][]string{
 	// Every call with its types; what is made of that.
 	"api/wire":    {"job", "auth", "api/access"},
 	"api/openapi": {"job", "api/wire"},
+	// HTTP that knows no call.
+	"api/httpx": {"job", "api/access", "api/wire", "internal/addrlimit"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},

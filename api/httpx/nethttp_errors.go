@@ -1,4 +1,4 @@
-package api
+package httpx
 
 import (
 	"bytes"
@@ -7,6 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tarry/api/wire"
 	"tarry/job"
 )
 
@@ -94,6 +98,9 @@ func PlainOnTLS() string {
 	return string(jsonAnswer(http.StatusBadRequest, "this port takes TLS only: use https:// (docs/tls.md)"))
 }
 
+// CodeBadHTTP is the code of requests that are not valid HTTP.
+const CodeBadHTTP job.Code = "bad_http"
+
 // serverErrors are the statuses of such responses. No handler here sends one of them with
 // a text or without a body.
 var serverErrors = []int{
@@ -134,10 +141,10 @@ func jsonAnswer(status int, why string) []byte {
 	case why == "":
 		why = "its head is malformed, or its path is not escaped (a % itself is %25)"
 	}
-	var w writer
-	w.beginObject()
-	w.failure(job.Errorf(codeBadHTTP, "the request is not valid HTTP for this server: %s", why))
-	w.endObject()
+	b, err := json.Marshal(wire.Error{Code: string(CodeBadHTTP), Error: "the request is not valid HTTP for this server: " + why}, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic(err) // of a text
+	}
 	return []byte("HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
-		"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(w.b)+1) + "\r\n\r\n" + string(w.b) + "\n")
+		"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(b)+1) + "\r\n\r\n" + string(b) + "\n")
 }

@@ -1,4 +1,4 @@
-package api
+package httpx
 
 import (
 	"net"
@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"tarry/job"
 )
 
 // hostNames are the names by which clients may call a node.
@@ -49,18 +47,14 @@ func ForHosts(hosts []string, h http.Handler) http.Handler {
 	})
 }
 
-// checkHost rejects requests with another host than this node's.
-func (s *server) checkHost(h http.Handler) http.Handler {
-	wrong := s.refusing(s.wrongHost)
+// CheckHost lets through requests whose host is one of hosts, an IP address or localhost; wrong
+// responds to others.
+func CheckHost(hosts []string, wrong, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !hostNames(s.Hosts).allow(r.Host) {
+		if !hostNames(hosts).allow(r.Host) {
 			wrong.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-func (s *server) wrongHost(x *call) error {
-	return job.Errorf(codeWrongHost, "Host is %.100q, which is not a name of this node; use its IP address, or list the name in --http-hosts", x.r.Host).In("Host")
 }

@@ -1,4 +1,4 @@
-package api
+package httpx
 
 import (
 	"net/http"
@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts requests by method, path and status.
-type metrics struct {
+// Metrics counts requests by method, path and status.
+type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 }
 
-func newMetrics(registry prometheus.Registerer) *metrics {
-	m := &metrics{
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tarry_http_requests_total",
 			Help: "HTTP requests by method, path template and status of the response.",
@@ -52,8 +52,8 @@ type callMetrics struct {
 	seconds  func() prometheus.Observer
 }
 
-// path returns the metrics of a path template.
-func (m *metrics) path(path string) pathMetrics {
+// Path returns the metrics of a path template.
+func (m *Metrics) Path(path string) pathMetrics {
 	p := pathMetrics{}
 	for _, method := range countedMethods {
 		p[method] = &callMetrics{
@@ -64,7 +64,7 @@ func (m *metrics) path(path string) pathMetrics {
 	return p
 }
 
-func (p pathMetrics) observe(method string, status int, took time.Duration) {
+func (p pathMetrics) Observe(method string, status int, took time.Duration) {
 	c := p[method]
 	if c == nil {
 		c = p[otherMethod]

@@ -1,11 +1,10 @@
-package api
+package httpx
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
-
-	"tarry/job"
 )
 
 // The deadlines of a connection. A client that stops sending or reading in the middle
@@ -15,14 +14,14 @@ import (
 // test's recorder, return an error, which is ignored.
 
 const (
-	// readGrace is how long a client may pause before its connection is cut, in a
+	// ReadGrace is how long a client may pause before its connection is cut, in a
 	// request that it has begun.
-	readGrace = 5 * time.Second
-	// slowestRead is the lowest rate of a request, in bytes per second.
-	slowestRead = 16 << 10
-	// crowdedRead is how long all of a request may take on a connection that is one too many for
+	ReadGrace = 5 * time.Second
+	// SlowestRead is the lowest rate of a request, in bytes per second.
+	SlowestRead = 16 << 10
+	// CrowdedRead is how long all of a request may take on a connection that is one too many for
 	// its token, or for its node.
-	crowdedRead = time.Second
+	CrowdedRead = time.Second
 	// maxDrain is how much of a request that nobody needs is read before its response. net/http
 	// reads as much, without a deadline.
 	maxDrain = 256 << 10
@@ -31,24 +30,24 @@ const (
 // ReadTime returns how long n bytes of a request may take to arrive. It does not limit
 // clients that are idle between requests or wait for a job.
 func ReadTime(n int64) time.Duration {
-	return readGrace + time.Duration(n)*time.Second/slowestRead
+	return ReadGrace + time.Duration(n)*time.Second/SlowestRead
 }
 
-// allowRead sets the read deadline to d after the start of the request.
-func allowRead(w http.ResponseWriter, start time.Time, d time.Duration) {
+// AllowRead sets the read deadline to d after the start of the request.
+func AllowRead(w http.ResponseWriter, start time.Time, d time.Duration) {
 	_ = http.NewResponseController(w).SetReadDeadline(start.Add(d))
 }
 
-// allowWrite sets the write deadline to d from now. The server clears it once the
+// AllowWrite sets the write deadline to d from now. The server clears it once the
 // response is sent.
-func allowWrite(w http.ResponseWriter, d time.Duration) {
+func AllowWrite(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 }
 
-// writing sets the write deadline for a handler of another package.
-func (s *server) writing(h http.Handler) http.Handler {
+// Writing sets the write deadline for a handler of another package.
+func Writing(h http.Handler, d time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		allowWrite(w, s.Timeout)
+		AllowWrite(w, d)
 		h.ServeHTTP(w, r)
 	})
 }
@@ -56,20 +55,15 @@ func (s *server) writing(h http.Handler) http.Handler {
 // readDeadliner is the server's own ResponseWriter; allowRead allocates to find it below others.
 type readDeadliner interface{ SetReadDeadline(time.Time) error }
 
-// bounded is the outermost handler. net/http reads the rest of a request before it sends the
+// Bounded is the outermost handler. net/http reads the rest of a request before it sends the
 // response, so each request that has a body has a deadline, also if no handler reads it; who reads
-// it extends that. A connection of the operators' room serves nothing but their calls, and one.
-func (s *server) bounded(h http.Handler) http.Handler {
-	full := s.refusing(func(*call) error {
-		return job.Errorf(job.CodeOverloaded, "this node has as many connections as it may")
-	})
-	ambiguous := s.refusing(func(*call) error {
-		return job.Errorf(codeBadHTTP, "the request has both Transfer-Encoding and Content-Length, so its end is not certain; send one of them")
-	})
+// it extends that. A connection of the operators' room serves nothing but their calls, and one: full
+// responds to others. ambiguous responds to a request whose end is not certain.
+func Bounded(full, ambiguous, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := countedOf(r)
 		if of, ok := w.(readDeadliner); ok && r.ContentLength != 0 {
-			_ = of.SetReadDeadline(time.Now().Add(readGrace))
+			_ = of.SetReadDeadline(time.Now().Add(ReadGrace))
 		}
 		if r.ContentLength < 0 && c != nil && c.wire != nil {
 			both, known := c.wire.twoLengths(r)
@@ -98,19 +92,27 @@ func ofOperators(path string) bool {
 	return path == "/livez" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, "/v1/cluster/")
 }
 
-// drain reads what is left of a request, so that its client gets the response although it is
+// drainRequest reads what is left of a request, so that its client gets the response although it is
 // still sending. It must go on at slowestRead.
-func (x *call) drain() {
-	if x.in != nil || x.r.ContentLength == 0 || x.r.ContentLength > maxDrain || x.r.Header.Get("Expect") != "" {
-		return // it was read, or net/http closes the connection
+func Drain(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 || r.ContentLength > maxDrain || r.Header.Get("Expect") != "" {
+		return // net/http closes the connection
 	}
-	started, b := time.Now(), make([]byte, firstRoom)
+	started, b := time.Now(), make([]byte, FirstRoom)
 	for n := 0; n < maxDrain; {
-		allowRead(x.w, started, ReadTime(int64(n)))
-		more, err := x.r.Body.Read(b)
+		AllowRead(w, started, ReadTime(int64(n)))
+		more, err := r.Body.Read(b)
 		if err != nil {
 			return
 		}
 		n += more
 	}
+}
+
+func Flush(w http.ResponseWriter) error {
+	err := http.NewResponseController(w).Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
 }

@@ -1,4 +1,7 @@
-package api
+// Package httpx is what HTTP needs whatever a call is about: connections and how many there are,
+// deadlines, buffers, the names of a node, the origins of pages, metrics, and the errors of net/http
+// in the form of all others.
+package httpx
 
 import (
 	"context"
@@ -98,7 +101,7 @@ type countedConn struct {
 }
 
 func newSpare(c net.Conn, release func()) *countedConn {
-	until := time.Now().Add(crowdedRead)
+	until := time.Now().Add(CrowdedRead)
 	_ = c.SetDeadline(until) // for a handshake of TLS, too; fails on a closed connection, as each use then does
 	return &countedConn{Conn: c, release: release, spare: true, until: until}
 }
@@ -137,8 +140,8 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// connectionOf returns the place of the connection of a request; nil without ConnContext.
-func connectionOf(r *http.Request) *access.Connection {
+// ConnectionOf returns the place of the connection of a request; nil without ConnContext.
+func ConnectionOf(r *http.Request) *access.Connection {
 	if c := countedOf(r); c != nil {
 		return &c.place
 	}
