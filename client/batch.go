@@ -3,11 +3,13 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // ChangeResult is one item of KickBatch and UpdateBatch; Err is nil or an *Error.
@@ -141,4 +143,200 @@ func (c *Client) endBatch(ctx context.Context, path string, refs []Ref) ([]error
 		}
 		return out.finished(len(part), earlier)
 	}, func(err *error) *error { return err })
+}
+
+// ImportedJob is a job as it was elsewhere. It is also a line of an export (docs/formats.md).
+type ImportedJob struct {
+	ID    string `json:"id,omitzero"`
+	Topic string `json:"topic"`
+	// State is dead, or for a job that waits delayed or ready: which of the two depends on
+	// DueAt.
+	State     State     `json:"state"`
+	DueAt     time.Time `json:"due_at"`
+	Delay     Duration  `json:"delay,omitzero"` // that gave it DueAt
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	DiedAt    time.Time `json:"died_at,omitzero"`    // of a dead job; zero means now
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
+	TTR       Duration  `json:"ttr"`
+	Priority  uint32    `json:"priority"`
+	// Attempts are those so far: fewer than MaxAttempts, unless the job is dead. A MaxAttempts
+	// of 0 is no limit.
+	Attempts    uint32            `json:"attempts,omitzero"`
+	MaxAttempts uint32            `json:"max_attempts"`
+	Reserves    uint32            `json:"reserves,omitzero"`
+	Timeouts    uint32            `json:"timeouts,omitzero"`
+	Releases    uint32            `json:"releases,omitzero"`
+	Buries      uint32            `json:"buries,omitzero"`
+	Kicks       uint32            `json:"kicks,omitzero"`
+	Reason      string            `json:"reason,omitzero"`
+	LastError   string            `json:"last_error,omitzero"`
+	Backoff     *Backoff          `json:"backoff,omitzero"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	PushURL     string            `json:"push_url,omitzero"`
+	Body
+}
+
+// ImportBatch adds jobs as they were elsewhere, up to 1000 in one request, with one result
+// each, in order. Existing is set for a job whose id is taken by a job of the same topic with
+// the same body, which stays as it is; so the call is safe to repeat if all jobs have ids.
+// Errors are as in AddBatch. It needs the verbs add and manage on the topics, and cluster
+// version 2.
+func (c *Client) ImportBatch(ctx context.Context, jobs []ImportedJob) ([]AddResult, error) {
+	repeat := true
+	for i := range jobs {
+		repeat = repeat && jobs[i].ID != ""
+	}
+	return inParts(jobs, func(part []ImportedJob) ([]AddResult, error) {
+		in := struct {
+			Jobs []ImportedJob `json:"jobs"`
+		}{part}
+		return c.askAdds(ctx, request{path: "/v1/import", in: in, repeat: repeat}, len(part))
+	}, func(r *AddResult) *error { return &r.Err })
+}
+
+// AddResult is one item of AddBatch; Err is nil or an *Error.
+type AddResult struct {
+	Added
+	Err error
+}
+
+// GetResult is one item of GetBatch; Err is nil or an *Error, such as one with CodeNotFound.
+type GetResult struct {
+	Job
+	Err error
+}
+
+// AddBatch adds jobs, up to 1000 in one request, with one result each, in order. The second
+// error is that of the first request: no result is known. When a later request fails, its jobs
+// have its error, and those after it are not sent and have CodeNotApplied. So it is with the
+// other batches.
+func (c *Client) AddBatch(ctx context.Context, jobs []NewJob) ([]AddResult, error) {
+	return inParts(jobs, func(part []NewJob) ([]AddResult, error) {
+		in := struct {
+			Jobs []wireAdd `json:"jobs"`
+		}{wires(part)}
+		return c.askAdds(ctx, request{path: "/v1/jobs/batch", in: in, repeat: true}, len(part))
+	}, func(r *AddResult) *error { return &r.Err })
+}
+
+// askAdds makes a POST with a result for each of n jobs.
+func (c *Client) askAdds(ctx context.Context, q request, n int) ([]AddResult, error) {
+	q.method, q.most = http.MethodPost, maxJobReply
+	out, err := ask[results[Added]](ctx, c, q)
+	if err == nil {
+		err = out.check(n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]AddResult, n)
+	for i := range list {
+		list[i] = AddResult{Added: out.Results[i].Answer, Err: out.Results[i].err()}
+	}
+	return list, nil
+}
+
+// AddAll adds up to 1000 jobs atomically. An error means that none was added, unless its
+// outcome is unknown.
+func (c *Client) AddAll(ctx context.Context, jobs []NewJob) ([]Added, error) {
+	in := struct {
+		Jobs   []wireAdd `json:"jobs"`
+		Atomic bool      `json:"atomic"`
+	}{wires(jobs), true}
+	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true, most: maxJobReply})
+	if err != nil {
+		return nil, err
+	}
+	return out.all(len(jobs))
+}
+
+// results is the response to a batch.
+type results[T any] struct {
+	Results items[result[T]] `json:"results"`
+}
+
+type result[T any] struct {
+	Success bool   `json:"success"`
+	Code    Code   `json:"code"`
+	Field   string `json:"field"`
+	Error   string `json:"error"`
+	Outcome string `json:"outcome"`
+	Answer  T      `json:",embed"`
+}
+
+func (r *result[T]) err() error {
+	if r.Success {
+		return nil
+	}
+	return &Error{Status: http.StatusOK, Code: r.Code, Message: r.Error, Field: r.Field, Unknown: r.Outcome == "unknown"}
+}
+
+func (r *results[T]) check(n int) error {
+	if len(r.Results) != n {
+		return errorf(CodeUnknown, "%d items were answered by %d results", n, len(r.Results))
+	}
+	return nil
+}
+
+// finished returns one error for each of n finishes; nil: it is finished, maybe by an earlier
+// attempt.
+func (r *results[T]) finished(n int, earlier bool) ([]error, error) {
+	if err := r.check(n); err != nil {
+		return nil, err
+	}
+	errs := make([]error, n)
+	for i := range errs {
+		if e := r.Results[i].err(); !earlier || !errors.Is(e, CodeNotFound) {
+			errs[i] = e
+		}
+	}
+	return errs, nil
+}
+
+// all returns the results of an atomic batch.
+func (r *results[T]) all(n int) ([]T, error) {
+	if err := r.check(n); err != nil {
+		return nil, err
+	}
+	list := make([]T, n)
+	for i := range list {
+		if err := r.Results[i].err(); err != nil {
+			return nil, err
+		}
+		list[i] = r.Results[i].Answer
+	}
+	return list, nil
+}
+
+// GetBatch returns jobs by their ids, with one result each, in order, and with their bodies
+// if bodies is set. It asks again for jobs for which a request or a reply has no room, so the
+// jobs need not be of one state.
+func (c *Client) GetBatch(ctx context.Context, ids []string, bodies bool) ([]GetResult, error) {
+	path := "/v1/get"
+	if !bodies {
+		path += "?body=false"
+	}
+	var list []GetResult
+	for {
+		in := struct {
+			IDs []string `json:"ids"`
+		}{ids[len(list):min(len(list)+maxItems, len(ids))]}
+		out, err := ask[results[Job]](ctx, c, request{method: http.MethodPost, path: path, in: in, repeat: true, reads: true, most: maxPageReply})
+		if err == nil {
+			err = out.check(len(in.IDs))
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range out.Results {
+			r := &out.Results[i]
+			if i > 0 && r.Code == CodeReplyFull {
+				break
+			}
+			list = append(list, GetResult{Job: r.Answer, Err: r.err()})
+		}
+		if len(list) == len(ids) {
+			return list, nil
+		}
+	}
 }

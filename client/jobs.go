@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,54 +10,33 @@ import (
 	"time"
 )
 
+// History has the events of a job. The first one is the add.
+type History struct {
+	ID     string  `json:"id"`
+	Seq    uint64  `json:"seq"`
+	Topic  string  `json:"topic"`
+	State  State   `json:"state"`
+	Events []Event `json:"events"`
+	// Dropped is the number of events after the add that were dropped, because only the
+	// latest are kept.
+	Dropped uint64 `json:"dropped"`
+}
+
+// Event is an event of a job.
+type Event struct {
+	At       time.Time `json:"at"`
+	Event    string    `json:"event"` // what, such as "reserved"
+	State    State     `json:"state"` // of the job after the event
+	Attempt  uint32    `json:"attempt,omitzero"`
+	DueAt    time.Time `json:"due_at,omitzero"`
+	Consumer string    `json:"consumer,omitzero"`
+	Reason   string    `json:"reason,omitzero"`
+}
+
 // Add adds a job. If its ID is set, it may be called again with the same job after an
 // unknown outcome: while the first job exists there will be only one.
 func (c *Client) Add(ctx context.Context, a NewJob) (Added, error) {
 	return ask[Added](ctx, c, request{method: http.MethodPost, path: "/v1/jobs", in: a.wire(), repeat: true})
-}
-
-// AddBatch adds jobs, up to 1000 in one request, with one result each, in order. The second
-// error is that of the first request: no result is known. When a later request fails, its jobs
-// have its error, and those after it are not sent and have CodeNotApplied. So it is with the
-// other batches.
-func (c *Client) AddBatch(ctx context.Context, jobs []NewJob) ([]AddResult, error) {
-	return inParts(jobs, func(part []NewJob) ([]AddResult, error) {
-		in := struct {
-			Jobs []wireAdd `json:"jobs"`
-		}{wires(part)}
-		return c.askAdds(ctx, request{path: "/v1/jobs/batch", in: in, repeat: true}, len(part))
-	}, func(r *AddResult) *error { return &r.Err })
-}
-
-// askAdds makes a POST with a result for each of n jobs.
-func (c *Client) askAdds(ctx context.Context, q request, n int) ([]AddResult, error) {
-	q.method, q.most = http.MethodPost, maxJobReply
-	out, err := ask[results[Added]](ctx, c, q)
-	if err == nil {
-		err = out.check(n)
-	}
-	if err != nil {
-		return nil, err
-	}
-	list := make([]AddResult, n)
-	for i := range list {
-		list[i] = AddResult{Added: out.Results[i].Answer, Err: out.Results[i].err()}
-	}
-	return list, nil
-}
-
-// AddAll adds up to 1000 jobs atomically. An error means that none was added, unless its
-// outcome is unknown.
-func (c *Client) AddAll(ctx context.Context, jobs []NewJob) ([]Added, error) {
-	in := struct {
-		Jobs   []wireAdd `json:"jobs"`
-		Atomic bool      `json:"atomic"`
-	}{wires(jobs), true}
-	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true, most: maxJobReply})
-	if err != nil {
-		return nil, err
-	}
-	return out.all(len(jobs))
 }
 
 // FinishThen finishes a reserved job and adds jobs, atomically. One of them may have the id
@@ -127,64 +104,6 @@ func seconds(d time.Duration) *Duration {
 		return nil
 	}
 	return &Duration{d}
-}
-
-// results is the response to a batch.
-type results[T any] struct {
-	Results items[result[T]] `json:"results"`
-}
-
-type result[T any] struct {
-	Success bool   `json:"success"`
-	Code    Code   `json:"code"`
-	Field   string `json:"field"`
-	Error   string `json:"error"`
-	Outcome string `json:"outcome"`
-	Answer  T      `json:",embed"`
-}
-
-func (r *result[T]) err() error {
-	if r.Success {
-		return nil
-	}
-	return &Error{Status: http.StatusOK, Code: r.Code, Message: r.Error, Field: r.Field, Unknown: r.Outcome == "unknown"}
-}
-
-func (r *results[T]) check(n int) error {
-	if len(r.Results) != n {
-		return errorf(CodeUnknown, "%d items were answered by %d results", n, len(r.Results))
-	}
-	return nil
-}
-
-// finished returns one error for each of n finishes; nil: it is finished, maybe by an earlier
-// attempt.
-func (r *results[T]) finished(n int, earlier bool) ([]error, error) {
-	if err := r.check(n); err != nil {
-		return nil, err
-	}
-	errs := make([]error, n)
-	for i := range errs {
-		if e := r.Results[i].err(); !earlier || !errors.Is(e, CodeNotFound) {
-			errs[i] = e
-		}
-	}
-	return errs, nil
-}
-
-// all returns the results of an atomic batch.
-func (r *results[T]) all(n int) ([]T, error) {
-	if err := r.check(n); err != nil {
-		return nil, err
-	}
-	list := make([]T, n)
-	for i := range list {
-		if err := r.Results[i].err(); err != nil {
-			return nil, err
-		}
-		list[i] = r.Results[i].Answer
-	}
-	return list, nil
 }
 
 // errNoID is the error of a call on one job without its id. Only in batches a token is
@@ -284,10 +203,6 @@ func (u *Update) wire(id string) any {
 	return in
 }
 
-func (b *Backoff) isZero() bool {
-	return len(b.Delays) == 0 && b.Base.Duration == 0 && b.Factor == 0 && b.Max.Duration == 0 && b.Jitter == 0
-}
-
 // Release releases a reserved job.
 func (c *Client) Release(ctx context.Context, ref Ref, r ReleaseOptions) (Changed, error) {
 	delay := seconds(r.Delay)
@@ -348,67 +263,12 @@ func (c *Client) Get(ctx context.Context, id string) (Job, error) {
 	return ask[Job](ctx, c, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true, most: maxJobReply})
 }
 
-// GetBatch returns jobs by their ids, with one result each, in order, and with their bodies
-// if bodies is set. It asks again for jobs for which a request or a reply has no room, so the
-// jobs need not be of one state.
-func (c *Client) GetBatch(ctx context.Context, ids []string, bodies bool) ([]GetResult, error) {
-	path := "/v1/get"
-	if !bodies {
-		path += "?body=false"
-	}
-	var list []GetResult
-	for {
-		in := struct {
-			IDs []string `json:"ids"`
-		}{ids[len(list):min(len(list)+maxItems, len(ids))]}
-		out, err := ask[results[Job]](ctx, c, request{method: http.MethodPost, path: path, in: in, repeat: true, reads: true, most: maxPageReply})
-		if err == nil {
-			err = out.check(len(in.IDs))
-		}
-		if err != nil {
-			return nil, err
-		}
-		for i := range out.Results {
-			r := &out.Results[i]
-			if i > 0 && r.Code == CodeReplyFull {
-				break
-			}
-			list = append(list, GetResult{Job: r.Answer, Err: r.err()})
-		}
-		if len(list) == len(ids) {
-			return list, nil
-		}
-	}
-}
-
 // History returns the events of a job, if its topic keeps histories.
 func (c *Client) History(ctx context.Context, id string) (History, error) {
 	if id == "" {
 		return History{}, errNoID
 	}
 	return read[History](ctx, c, jobPath(id, "history"))
-}
-
-// List lists topics by name.
-func (c Topics) List(ctx context.Context, p PageOptions) iter.Seq2[Topic, error] {
-	return pages(p.After, func(after string) ([]Topic, string, error) {
-		out, err := read[topicPage](ctx, c.client, "/v1/topics"+pageQuery(after, p.Size))
-		return out.Topics, out.Next, err
-	})
-}
-
-// Stats returns the number of topics, and of all jobs by state.
-func (c Topics) Stats(ctx context.Context) (Stats, error) {
-	out, err := read[statsReply](ctx, c.client, "/v1/stats")
-	if err == nil {
-		out.Stats.Topics = *out.Topics
-	}
-	return out.Stats, err
-}
-
-// Get returns the counts of one topic; all zero: it has no jobs.
-func (c Topics) Get(ctx context.Context, name string) (Topic, error) {
-	return read[Topic](ctx, c.client, "/v1/topics/"+segment(name))
 }
 
 func jobPath(id, verb string) string {
@@ -426,4 +286,50 @@ func segment(name string) string {
 		return strings.ReplaceAll(name, ".", "%2E")
 	}
 	return url.PathEscape(name)
+}
+
+// Explanation says why a job is not delivered yet, or was delivered late.
+type Explanation struct {
+	ID    string    `json:"id"`
+	Seq   uint64    `json:"seq"`
+	Topic string    `json:"topic"`
+	State State     `json:"state"`
+	DueAt time.Time `json:"due_at"`
+	// Late is how long the job has waited since it was due, or until it was delivered.
+	Late   Duration `json:"late"`
+	Text   string   `json:"text"` // all of it in one line
+	Causes []Cause  `json:"causes"`
+}
+
+// Cause is one reason why a job is or was not delivered.
+type Cause struct {
+	Cause string    `json:"cause"`           // such as "rate"; see docs/http-api.md
+	Late  Duration  `json:"late,omitzero"`   // its part of the lateness, if that is known
+	Until time.Time `json:"until,omitzero"`  // when it ends at the latest, if that is known
+	At    time.Time `json:"at,omitzero"`     // when it happened, if it is an event
+	Count uint64    `json:"count,omitempty"` // of jobs
+	Text  string    `json:"text"`
+}
+
+// Explain returns why a job is not delivered yet, or was delivered late.
+func (c *Client) Explain(ctx context.Context, id string) (Explanation, error) {
+	if id == "" {
+		return Explanation{}, errNoID
+	}
+	return read[Explanation](ctx, c, jobPath(id, "explain"))
+}
+
+// KickTo makes a dead or delayed job ready in another topic.
+func (c *Client) KickTo(ctx context.Context, id, topic string) (Changed, error) {
+	return c.change(ctx, Ref{ID: id}, "kick", false, struct {
+		ToTopic string `json:"to_topic"`
+	}{topic})
+}
+
+// Move moves a job to another topic. Its state stays.
+func (c *Client) Move(ctx context.Context, ref Ref, to string) (Changed, error) {
+	return c.change(ctx, ref, "move", true, struct {
+		Token string `json:"token,omitzero"`
+		To    string `json:"to"`
+	}{ref.Token, to})
 }

@@ -109,3 +109,179 @@ func (l *items[T]) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 	_, err := in.ReadToken()
 	return err
 }
+
+// complete reports whether a reply has what each reply to the call has. One without it is of
+// something else than the call, whatever its status.
+
+func (a *Added) complete() bool         { return a.ID != "" && a.Seq != 0 && a.State != "" }
+func (c *Changed) complete() bool       { return c.ID != "" && c.State != "" }
+func (j *Job) complete() bool           { return j.ID != "" && j.Topic != "" && j.State != "" }
+func (h *History) complete() bool       { return h.ID != "" && h.Events != nil }
+func (e *Explanation) complete() bool   { return e.ID != "" && e.Causes != nil }
+func (t *Topic) complete() bool         { return t.Name != "" }
+func (t *TopicSettings) complete() bool { return t.Topic != "" }
+func (p *Pause) complete() bool         { return p.Topic != "" }
+func (s *ScheduleInfo) complete() bool  { return s.Name != "" && s.Spec != "" }
+func (s *SchedulePut) complete() bool   { return s.Name != "" }
+func (r *runs[T]) complete() bool       { return r.Runs != nil }
+func (r *Rates) complete() bool         { return r.Added != nil }
+func (f *Forecast) complete() bool      { return f.Jobs != nil }
+func (d *DueTopics) complete() bool     { return d.Topics != nil }
+func (h *Health) complete() bool        { return h.Reasons != nil }
+func (c *Clocks) complete() bool        { return c.Clocks != nil }
+func (v *Verification) complete() bool  { return v.Digests != nil }
+
+// done is the response of a call that gives nothing.
+type done struct {
+	Success bool `json:"success"`
+}
+
+func (d *done) complete() bool { return d.Success }
+
+// scheduleChange names the schedule that was changed.
+type scheduleChange struct {
+	Name string `json:"schedule"`
+}
+
+func (s *scheduleChange) complete() bool { return s.Name != "" }
+
+// statsReply has the number of topics apart, to tell 0 from none.
+type statsReply struct {
+	Topics *uint64 `json:"topics"`
+	Stats
+}
+
+func (s *statsReply) complete() bool { return s.Topics != nil }
+
+// complete reports whether each item has what it should, or is an error.
+func (r *results[T]) complete() bool {
+	for i := range r.Results {
+		if !r.Results[i].complete() {
+			return false
+		}
+	}
+	return r.Results != nil
+}
+
+func (r *result[T]) complete() bool {
+	if !r.Success {
+		return r.Code != ""
+	}
+	return any(&r.Answer).(completer).complete()
+}
+
+type transfer struct {
+	Moved *bool `json:"moved"`
+}
+
+func (t *transfer) complete() bool { return t.Moved != nil }
+
+type memberList struct {
+	Members   []Member `json:"members"`
+	Admission string   `json:"admission"`
+}
+
+func (l *memberList) complete() bool { return l.Members != nil }
+
+type admission struct {
+	Mode string `json:"mode"`
+}
+
+func (a *admission) complete() bool { return a.Mode != "" }
+
+type invitationList struct {
+	Invitations []Invitation `json:"invitations"`
+}
+
+func (l *invitationList) complete() bool { return l.Invitations != nil }
+
+func (i *Invited) complete() bool { return i.ID != "" && i.Invitation != "" }
+
+type removedList struct {
+	Removed []RemovedNode `json:"removed"`
+}
+
+func (l *removedList) complete() bool { return l.Removed != nil }
+
+type jobPage struct {
+	Jobs       items[Job] `json:"jobs"`
+	Next       string     `json:"next"`
+	Incomplete bool       `json:"incomplete"`
+}
+
+func (p *jobPage) complete() bool { return p.Jobs != nil && all(p.Jobs) }
+
+type topicPage struct {
+	Topics items[Topic] `json:"topics"`
+	Next   string       `json:"next"`
+}
+
+func (p *topicPage) complete() bool { return p.Topics != nil && all(p.Topics) }
+
+type settingsPage struct {
+	Topics items[TopicSettings] `json:"topics"`
+	Next   string               `json:"next"`
+}
+
+func (p *settingsPage) complete() bool { return p.Topics != nil && all(p.Topics) }
+
+type schedulePage struct {
+	Schedules items[ScheduleInfo] `json:"schedules"`
+	Next      string              `json:"next"`
+}
+
+func (p *schedulePage) complete() bool { return p.Schedules != nil && all(p.Schedules) }
+
+func (r *Reserved) complete() bool { return r.ID != "" && r.Token != "" }
+
+// foundReply has one of the three counts.
+type foundReply struct {
+	Deleted    *int   `json:"deleted"`
+	Updated    *int   `json:"updated"`
+	Kicked     *int   `json:"kicked"`
+	Skipped    int    `json:"skipped"`
+	Reason     string `json:"reason"`
+	Incomplete bool   `json:"incomplete"`
+	More       bool   `json:"more"`
+	Next       string `json:"next"`
+}
+
+func (r *foundReply) complete() bool { return r.Deleted != nil || r.Updated != nil || r.Kicked != nil }
+func (r *foundReply) count() int     { return sum(r.Deleted, r.Updated, r.Kicked) }
+
+// sweepReply has one of the four counts.
+type sweepReply struct {
+	Kicked   *int `json:"kicked"`
+	Deleted  *int `json:"deleted"`
+	Moved    *int `json:"moved"`
+	Released *int `json:"released"`
+	More     bool `json:"more"`
+}
+
+func (r *sweepReply) complete() bool {
+	return r.Kicked != nil || r.Deleted != nil || r.Moved != nil || r.Released != nil
+}
+func (r *sweepReply) count() int { return sum(r.Kicked, r.Deleted, r.Moved, r.Released) }
+
+// all reports whether all elements of a list are complete.
+func all[T any, P interface {
+	*T
+	completer
+}](list []T) bool {
+	for i := range list {
+		if !P(&list[i]).complete() {
+			return false
+		}
+	}
+	return true
+}
+
+func sum(counts ...*int) int {
+	n := 0
+	for _, c := range counts {
+		if c != nil {
+			n += *c
+		}
+	}
+	return n
+}

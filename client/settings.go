@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -140,22 +139,20 @@ func settingsPath(topic string, revision uint64) string {
 	return path
 }
 
-// pageQuery returns the query of a call that lists pages.
-func pageQuery(after string, size int) string {
-	query := url.Values{}
-	if after != "" {
-		query.Set("after", after)
-	}
-	if size > 0 {
-		query.Set("max", strconv.Itoa(size))
-	}
-	return withQuery("", query)
-}
-
-// withQuery returns a path with its query, if there is one.
-func withQuery(path string, query url.Values) string {
-	if len(query) == 0 {
-		return path
-	}
-	return path + "?" + query.Encode()
+// Push is an HTTP target to which the jobs of a topic are posted.
+type Push struct {
+	// URL is up to 2000 bytes, with http or https. The server returns *** for each value in
+	// its query, and Topics.ChangeSettings accepts that form too.
+	// May be empty only with JobURLs: then each job needs one.
+	URL string `json:"url,omitzero"`
+	// Secret signs the posts, 16 to 256 bytes. The server never returns it. If it is empty
+	// and URL is on the same server, Topics.ChangeSettings keeps the present secret, unless JobURLs
+	// is new.
+	Secret      string   `json:"secret,omitzero"`
+	Timeout     Duration `json:"timeout,omitzero"`     // of a post, 100 ms to 5 min; 0 means 10 s
+	Concurrency uint32   `json:"concurrency,omitzero"` // concurrent posts, 1 to 100; 0 means 10
+	// JobURLs permits jobs a URL of their own (NewJob.PushURL).
+	JobURLs bool `json:"job_urls,omitzero"`
+	// HasSecret is set by the server if there is a secret. Calls do not send it.
+	HasSecret bool `json:"has_secret,omitzero"`
 }

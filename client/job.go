@@ -1,10 +1,15 @@
 package client
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // NewJob is a job to add.
@@ -123,12 +128,6 @@ type Added struct {
 	Postponed bool `json:"postponed,omitzero"`
 }
 
-// AddResult is one item of AddBatch; Err is nil or an *Error.
-type AddResult struct {
-	Added
-	Err error
-}
-
 // Ref names a job by its id, or one reservation of it by its token, or both. A call with a
 // token fails once that reservation has ended.
 type Ref struct {
@@ -224,139 +223,6 @@ type Job struct {
 	Body
 }
 
-// GetResult is one item of GetBatch; Err is nil or an *Error, such as one with CodeNotFound.
-type GetResult struct {
-	Job
-	Err error
-}
-
-// History has the events of a job. The first one is the add.
-type History struct {
-	ID     string  `json:"id"`
-	Seq    uint64  `json:"seq"`
-	Topic  string  `json:"topic"`
-	State  State   `json:"state"`
-	Events []Event `json:"events"`
-	// Dropped is the number of events after the add that were dropped, because only the
-	// latest are kept.
-	Dropped uint64 `json:"dropped"`
-}
-
-// Event is an event of a job.
-type Event struct {
-	At       time.Time `json:"at"`
-	Event    string    `json:"event"` // what, such as "reserved"
-	State    State     `json:"state"` // of the job after the event
-	Attempt  uint32    `json:"attempt,omitzero"`
-	DueAt    time.Time `json:"due_at,omitzero"`
-	Consumer string    `json:"consumer,omitzero"`
-	Reason   string    `json:"reason,omitzero"`
-}
-
-// Topic has the counts of a topic: jobs by state now, and totals.
-type Topic struct {
-	Name        string    `json:"topic"`
-	Delayed     uint64    `json:"delayed"`
-	Ready       uint64    `json:"ready"`
-	Reserved    uint64    `json:"reserved"`
-	Dead        uint64    `json:"dead"`
-	Retained    uint64    `json:"retained"` // finished and deleted, and kept by the topic's retention
-	OldestDueAt time.Time `json:"oldest_due_at,omitzero"`
-	// Paused is set while no job is delivered: until PausedUntil, or if that is zero until
-	// the topic is resumed.
-	Paused      bool      `json:"paused"`
-	PausedUntil time.Time `json:"paused_until,omitzero"`
-	// ThrottledUntil is when the topic's rate allows another job, if none was
-	// allowed when the topic last changed; it may have passed.
-	ThrottledUntil time.Time `json:"throttled_until,omitzero"`
-	Added          uint64    `json:"added"`
-	Finished       uint64    `json:"finished"`
-	Deleted        uint64    `json:"deleted"`
-	Timeouts       uint64    `json:"timeouts"`
-	Died           uint64    `json:"died"`
-	Expired        uint64    `json:"expired,omitzero"` // dropped or dead because they were not reserved in time
-	// SettingsRevision is not 0 if the topic has settings.
-	SettingsRevision uint64 `json:"settings_revision,omitzero"`
-}
-
-// Stats has the sums over all topics.
-type Stats struct {
-	Topics   uint64 `json:"topics"` // topics with jobs now or within the last hour
-	Delayed  uint64 `json:"delayed"`
-	Ready    uint64 `json:"ready"`
-	Reserved uint64 `json:"reserved"`
-	Dead     uint64 `json:"dead"`
-	Retained uint64 `json:"retained"` // finished and deleted, and kept by their topics' retention
-}
-
-// RemovedNode is a node that was removed from the cluster, and must not join again before it
-// is admitted.
-type RemovedNode struct {
-	ID        string    `json:"id"`
-	RemovedAt time.Time `json:"removed_at"`
-}
-
-// Member is a node of the cluster.
-type Member struct {
-	ID           string `json:"id"`
-	Address      string `json:"address"`
-	HTTPAddress  string `json:"http_address"`
-	Role         string `json:"role"` // "leader" or "follower"
-	Voter        bool   `json:"voter"`
-	NonVoter     bool   `json:"non_voter"` // it was started with --non-voter
-	Alive        bool   `json:"alive"`
-	Draining     bool   `json:"draining"` // it is drained, or about to stop: it does not lead, and clients should use other nodes
-	AppliedIndex uint64 `json:"applied_index"`
-	Lag          uint64 `json:"lag"`       // log entries behind the leader
-	DiskFree     uint64 `json:"disk_free"` // bytes on the disk of its data directory; 0 while it does not reply
-	DiskLow      bool   `json:"disk_low"`  // that is below its low-water mark
-	Version      string `json:"version"`
-
-	ClusterVersion    uint32 `json:"cluster_version"`     // in the node's state
-	MinClusterVersion uint32 `json:"min_cluster_version"` // that the node's release runs; 0 while it does not reply
-	MaxClusterVersion uint32 `json:"max_cluster_version"`
-
-	// Admission is what a node needs to become a member, as the node that replied knows it: the
-	// same for all members. Empty: the caller may not know it, or that node is of an older release.
-	Admission string `json:"admission,omitzero"`
-}
-
-// Health is the cluster's state for an operator.
-type Health struct {
-	Healthy          bool     `json:"healthy"`           // despite problems that are only to be solved in time
-	FailureTolerance int      `json:"failure_tolerance"` // voters that may still fail
-	Severity         string   `json:"severity"`          // none, warning or critical; empty: an older node
-	Reasons          []string `json:"reasons"`
-	// Problems are the reasons with their severities.
-	Problems       []Problem `json:"problems"`
-	ClusterVersion uint32    `json:"cluster_version"`
-	Upgrade        string    `json:"upgrade"` // what a raise of the cluster version waits for; empty: there is none to make
-}
-
-// Problem is a reason of Health.
-type Problem struct {
-	Severity  string    `json:"severity"` // warning or critical
-	Reason    string    `json:"reason"`
-	Kind      string    `json:"kind"`          // what it is about, such as node_down; empty: an older node
-	Unhealthy bool      `json:"unhealthy"`     // the cluster is not healthy because of it
-	Node      string    `json:"node,omitzero"` // the node that it is about; empty: no single one
-	At        time.Time `json:"at,omitzero"`   // the instant that it is about; zero: there is none
-}
-
-// Verification compares the states of all nodes at one index of the log.
-type Verification struct {
-	Equal   bool         `json:"equal"`
-	Index   uint64       `json:"index"`
-	Digests []NodeDigest `json:"digests"`
-}
-
-// NodeDigest is one node's part of a Verification.
-type NodeDigest struct {
-	ID     string `json:"id"`
-	Digest string `json:"digest"` // empty when Error is set
-	Error  string `json:"error,omitzero"`
-}
-
 // Duration is a time.Duration that is a number of seconds in JSON. DurationOf makes one.
 type Duration struct{ time.Duration }
 
@@ -383,4 +249,56 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	// The server counts milliseconds; rounding undoes the binary fraction.
 	d.Duration = time.Duration(math.Round(s*1000)) * time.Millisecond
 	return nil
+}
+
+// Body is the body of a job in its JSON form. Create one with Text, Bytes or JSON. The zero
+// Body is no body, which the server rejects.
+type Body struct {
+	// Value is any JSON value. A string is the body's unescaped bytes.
+	Value json.RawMessage `json:"body,omitzero"`
+	// Base64 is set instead when the bytes are not UTF-8.
+	Base64 string `json:"body_base64,omitzero"`
+}
+
+// Text returns a body with the bytes of s.
+func Text(s string) Body { return Bytes([]byte(s)) }
+
+// Bytes returns a body with the bytes b.
+func Bytes(b []byte) Body {
+	if !utf8.Valid(b) {
+		return Body{Base64: base64.StdEncoding.EncodeToString(b)}
+	}
+	// Valid UTF-8 always has a quoted form.
+	quoted, _ := jsontext.AppendQuote(nil, b)
+	return Body{Value: quoted}
+}
+
+// JSON returns a body that is the JSON value with this text. White space between its tokens
+// is removed when it is sent.
+func JSON(text []byte) Body { return Body{Value: text} }
+
+// IsJSON reports whether the body is a JSON value other than a string.
+func (b Body) IsJSON() bool { return len(b.Value) > 0 && b.Value[0] != '"' }
+
+// Bytes returns the bytes of the body; for a JSON value its text.
+func (b Body) Bytes() []byte {
+	if b.Base64 != "" {
+		raw, err := base64.StdEncoding.DecodeString(b.Base64)
+		if err != nil {
+			return nil
+		}
+		return raw
+	}
+	if len(b.Value) == 0 || b.Value[0] != '"' {
+		return b.Value
+	}
+	raw, err := jsontext.AppendUnquote(nil, b.Value)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+func (b *Backoff) isZero() bool {
+	return len(b.Delays) == 0 && b.Base.Duration == 0 && b.Factor == 0 && b.Max.Duration == 0 && b.Jitter == 0
 }
