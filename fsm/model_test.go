@@ -35,6 +35,10 @@ type model struct {
 	reset              modelReset
 	walk               modelWalk
 	planned            bool // the add under way is a scheduled run's
+	upload             modelUpload
+	staged             *modelStaged // the state that is on its way to replace this one
+	replaced           uint32       // how often the state was replaced
+	alone              bool         // the operation under way is the only one of its entry
 	modelEffects
 }
 
@@ -85,6 +89,10 @@ func kindName(op *jobpb.Op) string {
 // apply applies one operation; the result has no message.
 func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	r := &jobpb.Result{}
+	if k, ok := op.Kind.(*jobpb.Op_ReplaceState); ok { // what is in the state that comes has its own dates
+		m.replaceState(k.ReplaceState, r)
+		return r
+	}
 	before, revisions := m.look(), m.revisions()
 	defer func() { m.notice(before); m.dateChanges(revisions) }()
 	if own, found := modelOps[kindName(op)]; found {
@@ -278,7 +286,7 @@ func (m *model) handOut(j *modelJob, ttr, hold int64, consumer string) *jobpb.Re
 	j.Revision++
 	j.Attempts++
 	j.Reserves++
-	j.generation++
+	j.generation = max(j.generation, m.replaced<<20) + 1 // no token of a state that was replaced
 	j.ReservedUntilMs, j.ReservedBy = m.after(ttr+hold), consumer
 	m.note(j, jobpb.Event_RESERVED, j.Attempts, consumer)
 	return &jobpb.Reserved{
@@ -607,6 +615,11 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 		m.expire(j)
 		return
 	}
+	m.timeOut(t, j)
+}
+
+// timeOut ends the reservation of a job that was not finished in time.
+func (m *model) timeOut(t *modelTopic, j *modelJob) {
 	t.Timeouts++
 	j.Timeouts++
 	j.Revision++

@@ -42,14 +42,15 @@ func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
 // Two machines with different windows apply the same log in different batches, and one of
 // them is flushed, reopened, crashed and moved to another directory all the time. Now and
 // then a third takes over the state of one of them and is reopened before each entry, so that
-// it has nothing in memory but what the store has. All must return what the model does and
-// end with its state, and with the same digest.
+// it has nothing in memory but what the store has. Backups of a fourth replace the state. All
+// must return what the model does and end with its state, and with the same digest.
 func TestMachineMatchesModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
 		troubled := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
 		calm := s.replica("the calm machine", Options{})
 		fresh := s.replica("the fresh machine", Options{bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
+		leader := s.replica("the leader", Options{}) // nothing takes effect early on it
 		for s.step = range *stepFlag {
 			s.startTrouble()
 			s.grow()
@@ -60,6 +61,12 @@ func TestMachineMatchesModel(t *testing.T) {
 			s.applyLog(calm, 1+s.trouble.IntN(12))
 			s.disturb(troubled)
 			s.takeEffectEarly(s.replicas[s.trouble.IntN(3)])
+			switch s.rng.IntN(40) {
+			case 0:
+				s.backUp(leader)
+			case 1, 2:
+				s.replaceState(leader)
+			}
 			if s.rng.IntN(10) == 0 {
 				s.compareAll(troubled, calm)
 			}
@@ -106,6 +113,7 @@ type simulation struct {
 	dueGathered uint32
 
 	sweeps []*jobpb.Progress // where sweeps ended
+	backup *modelBackup      // the last; nil: none was made
 
 	// Each seed has few or many topics and leaves out some kinds of operations, so that in
 	// some runs those that are rare meet each other often.
@@ -189,8 +197,12 @@ func (s *simulation) entry(now int64, epoch uint64, all iter.Seq[*jobpb.Op]) {
 	s.model.startEntry(now, rounded, epoch, s.term)
 	for op := range all {
 		ops = append(ops, op)
+		s.model.alone = len(ops) == 1
 		want = append(want, proto.Clone(s.model.apply(op)).(*jobpb.Result))
 		s.keepSweep(want[len(want)-1])
+		if s.model.alone && op.GetReplaceState() != nil {
+			break
+		}
 	}
 	s.log = append(s.log, Entry{Index: uint64(len(s.log)+1) + 5, Term: s.term, Data: encodeEntryOf(s.t, now, rounded, epoch, ops...)})
 	s.want = append(s.want, want)
@@ -222,7 +234,7 @@ func (s *simulation) topic() string {
 
 // ref names a job, mostly one that existed at some time.
 func (s *simulation) ref() *jobpb.Ref {
-	ref := &jobpb.Ref{Seq: 1 + s.rng.Uint64N(s.model.lastSeq+1)}
+	ref := &jobpb.Ref{Seq: 1 + s.rng.Uint64N(min(s.model.lastSeq, 1000)+1)} // there are gaps where states were replaced
 	// New jobs are more likely to exist still.
 	if s.rng.IntN(2) == 0 && s.model.lastSeq > 40 {
 		ref.Seq = s.model.lastSeq - s.rng.Uint64N(40)
@@ -263,7 +275,7 @@ func (s *simulation) op() *jobpb.Op {
 	if s.rng.IntN(12) == 0 {
 		return s.scheduleOp()
 	}
-	if names := slices.Sorted(maps.Keys(modelOps)); s.rng.IntN(30) < len(names) {
+	if names := slices.Sorted(maps.Keys(modelOps)); s.rng.IntN(40) < len(names) {
 		return modelOps[names[s.rng.IntN(len(names))]].some(s)
 	}
 	reason := deadReasons[s.rng.IntN(len(deadReasons))]
