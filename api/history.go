@@ -75,6 +75,7 @@ func (s *server) explanation(ctx context.Context, id string, stale bool) (*jobpb
 
 func causeShown(c *jobpb.Cause) wire.Cause {
 	return wire.Cause{
-		Cause: strings.ToLower(c.Kind.String()), Late: wire.SecondsOf(max(c.LateMs, 0)), Until: wire.Time(c.UntilMs), At: wire.Time(c.AtMs), Count: c.Count, Text: c.Text,
+		Cause: strings.ToLower(c.Kind.String()), Late: wire.SecondsOf(max(c.LateMs, 0)), Until: wire.Time(c.UntilMs), At: wire.Time(c.AtMs), Count: c.Count,
+		Consumer: c.Consumer, Reason: c.Reason, Then: c.Then, Text: c.Text,
 	}
 }

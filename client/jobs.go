@@ -308,7 +308,12 @@ type Cause struct {
 	Until time.Time `json:"until,omitzero"`  // when it ends at the latest, if that is known
 	At    time.Time `json:"at,omitzero"`     // when it happened, if it is an event
 	Count uint64    `json:"count,omitempty"` // of jobs
-	Text  string    `json:"text"`
+	// Consumer has reserved the job; Reason, 100 characters at most, is why it is dead; Then is what
+	// becomes of a job that expires: "dead" or "dropped".
+	Consumer string `json:"consumer,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Then     string `json:"then,omitempty"`
+	Text     string `json:"text"`
 }
 
 // Explain returns why a job is not delivered yet, or was delivered late.

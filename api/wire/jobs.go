@@ -548,7 +548,11 @@ type Cause struct {
 	Until Time    `json:"until,omitzero" help:"When it ends; of a cause, at the latest."`
 	At    Time    `json:"at,omitzero"`
 	Count uint64  `json:"count,omitzero"`
-	Text  string  `json:"text"`
+	// What the text has beside the instant.
+	Consumer string `json:"consumer,omitzero" help:"Who has reserved the job, if it said so."`
+	Reason   string `json:"reason,omitzero" help:"Why the job is dead, 100 characters at most; absent if no reason was given."`
+	Then     string `json:"then,omitzero" help:"What becomes of a job that expires." of:"dead dropped"`
+	Text     string `json:"text"`
 }
 
 type (

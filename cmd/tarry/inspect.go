@@ -17,6 +17,7 @@ import (
 
 	"tarry/client"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // getAtOnce is how many jobs a get has in memory.
@@ -204,24 +205,31 @@ func explainCommand() *cobra.Command {
 
 // explanation is the text of e with its times as they are shown here.
 func (t *terminal) explanation(e client.Explanation) string {
-	text := e.Text
+	millis := func(at time.Time) int64 {
+		if at.IsZero() {
+			return 0
+		}
+		return at.UnixMilli()
+	}
+	m := &jobpb.Explanation{LateMs: e.Late.Milliseconds(), DueMs: millis(e.DueAt)}
 	for _, c := range e.Causes {
-		text = strings.Replace(text, c.Text, t.causeText(c), 1)
+		m.Causes = append(m.Causes, &jobpb.Cause{
+			Kind: jobpb.Cause_Kind(jobpb.Cause_Kind_value[strings.ToUpper(c.Cause)]), LateMs: c.Late.Milliseconds(), UntilMs: millis(c.Until), AtMs: millis(c.At),
+			Count: c.Count, Consumer: c.Consumer, Reason: c.Reason, Then: c.Then, Text: c.Text,
+		})
 	}
-	return text
-}
-
-// causeText is the text of a cause, of which the server knows only absolute times.
-func (t *terminal) causeText(c client.Cause) string {
-	if t.absolute {
-		return c.Text
-	}
-	at := c.Until
-	if at.IsZero() {
-		at = c.At
-	}
-	written := job.FormatInstant(at.UnixMilli(), 0)
-	return strings.NewReplacer("until "+written, t.left(at), "since "+written, t.since(at), "at "+written, t.when(at)).Replace(c.Text)
+	return job.ExplanationText(m, func(word string, ms int64) string {
+		at := time.UnixMilli(ms)
+		switch {
+		case t.absolute:
+			return job.InstantAfter(word, ms)
+		case word == "until":
+			return t.left(at)
+		case word == "since":
+			return t.since(at)
+		}
+		return t.when(at)
+	})
 }
 
 func topicsCommand() *cobra.Command {

@@ -3,7 +3,6 @@ package view
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -85,44 +84,32 @@ type explainer struct {
 	e        *jobpb.Explanation
 }
 
-func (x *explainer) add(kind jobpb.Cause_Kind, lateMS, untilMS int64, format string, args ...any) *jobpb.Cause {
-	c := &jobpb.Cause{Kind: kind, LateMs: max(lateMS, 0), UntilMs: untilMS, Text: fmt.Sprintf(format, args...)}
+func (x *explainer) add(c *jobpb.Cause) {
+	c.LateMs = max(c.LateMs, 0)
+	c.Text = job.CauseText(x.e, c, job.InstantAfter)
 	x.e.Causes = append(x.e.Causes, c)
-	return c
-}
-
-func (x *explainer) addEvent(kind jobpb.Cause_Kind, atMS int64, format string, args ...any) {
-	x.add(kind, 0, 0, format, args...).AtMs = atMS
 }
 
 func (x *explainer) explain() {
 	j := x.job
 	switch j.State {
 	case jobpb.State_STATE_RESERVED:
-		by := "reserved"
-		if j.ReservedBy != "" {
-			by += " by " + j.ReservedBy
-		}
 		x.delivered()
-		x.add(jobpb.Cause_RESERVED, 0, j.ReservedUntilMs, "%s until %s", by, utc(j.ReservedUntilMs))
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_RESERVED, UntilMs: j.ReservedUntilMs, Consumer: j.ReservedBy})
 	case jobpb.State_STATE_DEAD:
-		reason := "no reason given"
-		if j.Reason != "" {
-			reason = fmt.Sprintf("%.100q", j.Reason)
-		}
-		x.addEvent(jobpb.Cause_DEAD, j.DiedMs, "dead since %s (%s); a kick brings it back", utc(j.DiedMs), reason)
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_DEAD, AtMs: j.DiedMs, Reason: fmt.Sprintf("%.100s", j.Reason)})
 	case jobpb.State_STATE_FINISHED:
 		x.delivered()
-		x.addEvent(jobpb.Cause_FINISHED, j.EndedMs, "finished at %s", utc(j.EndedMs))
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_FINISHED, AtMs: j.EndedMs})
 	case jobpb.State_STATE_DELETED:
-		x.addEvent(jobpb.Cause_DELETED, j.EndedMs, "deleted at %s", utc(j.EndedMs))
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_DELETED, AtMs: j.EndedMs})
 	default:
 		if j.ExpiresMs != 0 && j.ExpiresMs <= x.nowMS {
 			x.expired()
 			break
 		}
 		if j.DueMs > x.nowMS {
-			x.add(jobpb.Cause_NOT_DUE, 0, j.DueMs, "not due until %s", utc(j.DueMs))
+			x.add(&jobpb.Cause{Kind: jobpb.Cause_NOT_DUE, UntilMs: j.DueMs})
 		} else {
 			x.e.LateMs = x.nowMS - j.DueMs
 			x.waiting()
@@ -130,19 +117,14 @@ func (x *explainer) explain() {
 		x.expires()
 	}
 	x.target()
-	x.e.Text = x.text()
+	x.e.Text = job.ExplanationText(x.e, job.InstantAfter)
 }
 
 // expires adds when a waiting job expires, if it does.
 func (x *explainer) expires() {
-	j, early := x.job, ""
-	if j.ExpiresMs == 0 {
-		return
+	if at := x.job.ExpiresMs; at != 0 {
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_EXPIRES, UntilMs: at, Then: x.whenExpired()})
 	}
-	if j.ExpiresMs <= j.DueMs {
-		early = ", before it is due,"
-	}
-	x.add(jobpb.Cause_EXPIRES, 0, j.ExpiresMs, "expires at %s%s and is then %s", utc(j.ExpiresMs), early, x.whenExpired())
 }
 
 // expired explains a job that has expired, which the next Advance or Reserve acts on.
@@ -151,7 +133,7 @@ func (x *explainer) expired() {
 	if x.e.LateMs = max(j.ExpiresMs-j.DueMs, 0); x.e.LateMs > 0 {
 		x.before(x.e.LateMs)
 	}
-	x.addEvent(jobpb.Cause_EXPIRED, j.ExpiresMs, "expired at %s and is about to be %s", utc(j.ExpiresMs), x.whenExpired())
+	x.add(&jobpb.Cause{Kind: jobpb.Cause_EXPIRED, AtMs: j.ExpiresMs, Then: x.whenExpired()})
 }
 
 func (x *explainer) whenExpired() string {
@@ -171,19 +153,13 @@ func (x *explainer) waiting() {
 	token := x.tokenAt()
 	switch {
 	case t.Paused() && t.PauseMS == job.NeverMS: // its beginning is unknown
-		x.add(jobpb.Cause_PAUSED, 0, 0, "the topic is paused until it is resumed")
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_PAUSED})
 	case t.Paused():
 		x.before(end - due)
-		x.add(jobpb.Cause_PAUSED, x.nowMS-end, t.PausedUntil, "the topic is paused until %s", utc(t.PausedUntil))
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_PAUSED, LateMs: x.nowMS - end, UntilMs: t.PausedUntil})
 	case x.full():
-		first := t.Heads[record.ListReserved].Instant
 		x.unrecorded(end - due)
-		reserved := "1 job of the topic is reserved"
-		if n := t.Counts[record.ListReserved]; n > 1 {
-			reserved = fmt.Sprintf("%d jobs of the topic are reserved", n)
-		}
-		x.add(jobpb.Cause_MAX_RESERVED, 0, first, "%s, as many as max_reserved allows; the first reservation expires at %s", reserved, utc(first)).
-			Count = t.Counts[record.ListReserved]
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_MAX_RESERVED, UntilMs: t.Heads[record.ListReserved].Instant, Count: t.Counts[record.ListReserved]})
 	case token > 0: // known to be without a token from a whole one before it
 		r := record.RateOf(x.settings)
 		dry := max(due, min(token, end)-tokenMS(r))
@@ -192,7 +168,7 @@ func (x *explainer) waiting() {
 		if token <= end {
 			until = 0
 		}
-		x.add(jobpb.Cause_RATE, min(token, end)-dry, until, "rate limit of the topic, %s a second", jobsOf(float64(r.PerMS)/1000))
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_RATE, LateMs: min(token, end) - dry, UntilMs: until, Text: "rate limit of the topic, " + jobsOf(float64(r.PerMS)/1000) + " a second"})
 		if token <= end {
 			x.noConsumer(end - token)
 		}
@@ -210,7 +186,7 @@ func (x *explainer) waiting() {
 		case maxAhead:
 			text = "at least " + text
 		}
-		x.add(jobpb.Cause_JOBS_AHEAD, 0, 0, text, x.ahead).Count = x.ahead
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_JOBS_AHEAD, Count: x.ahead, Text: fmt.Sprintf(text, x.ahead)})
 	}
 }
 
@@ -222,11 +198,11 @@ func (x *explainer) target() {
 	case record.CheckPushURL(x.job.Topic, x.settings, x.job.Options.GetPushUrl()) == nil:
 	case x.job.State == jobpb.State_STATE_FINISHED || x.job.State == jobpb.State_STATE_DELETED:
 	case !own:
-		x.add(jobpb.Cause_NO_TARGET, 0, 0, "it cannot be posted: it has no push_url, and the topic's push has no url")
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_NO_TARGET, Text: "it cannot be posted: it has no push_url, and the topic's push has no url"})
 	case push == nil:
-		x.add(jobpb.Cause_NO_TARGET, 0, 0, "it is not posted to its push_url: the topic has no push")
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_NO_TARGET, Text: "it is not posted to its push_url: the topic has no push"})
 	default:
-		x.add(jobpb.Cause_NO_TARGET, 0, 0, "it is not posted to its push_url: the topic's push does not have job_urls")
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_NO_TARGET, Text: "it is not posted to its push_url: the topic's push does not have job_urls"})
 	}
 }
 
@@ -306,36 +282,13 @@ func (x *explainer) tokenAt() int64 {
 func tokenMS(r record.Rate) int64 { return (record.Token + r.PerMS - 1) / r.PerMS }
 
 func (x *explainer) noConsumer(lateMS int64) {
-	x.add(jobpb.Cause_NO_CONSUMER, lateMS, 0, "no consumer waiting")
+	x.add(&jobpb.Cause{Kind: jobpb.Cause_NO_CONSUMER, LateMs: lateMS, Text: "no consumer waiting"})
 }
 
 func (x *explainer) unrecorded(lateMS int64) {
 	if lateMS > 0 {
-		x.add(jobpb.Cause_NOT_RECORDED, lateMS, 0, "not recorded (a limit, a pause or no consumer waiting)")
+		x.add(&jobpb.Cause{Kind: jobpb.Cause_NOT_RECORDED, LateMs: lateMS, Text: "not recorded (a limit, a pause or no consumer waiting)"})
 	}
-}
-
-// text returns the explanation in one line.
-func (x *explainer) text() string {
-	var late, rest []string
-	for _, c := range x.e.Causes {
-		switch {
-		case c.LateMs == 0:
-			rest = append(rest, c.Text)
-		case c.LateMs == x.e.LateMs:
-			late = append(late, c.Text)
-		default:
-			late = append(late, seconds(c.LateMs)+" "+c.Text)
-		}
-	}
-	var parts []string
-	switch {
-	case len(late) > 0:
-		parts = []string{seconds(x.e.LateMs) + " late: " + strings.Join(late, ", ")}
-	case x.e.LateMs > 0:
-		parts = []string{seconds(x.e.LateMs) + " late"}
-	}
-	return strings.Join(append(parts, rest...), "; ")
 }
 
 func jobsOf(n float64) string {
@@ -344,7 +297,3 @@ func jobsOf(n float64) string {
 	}
 	return fmt.Sprintf("%g jobs", n)
 }
-
-func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }
-
-func utc(ms int64) string { return job.FormatInstant(ms, 0) }

@@ -1126,8 +1126,11 @@ type Cause struct {
 	LateMs        int64                  `protobuf:"varint,2,opt,name=late_ms,json=lateMs,proto3" json:"late_ms,omitempty"`    // how much of the lateness is known to be its; 0: not known
 	UntilMs       int64                  `protobuf:"varint,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // when it ends at the latest; 0: not known
 	Count         uint64                 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`                    // of jobs
-	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`                       // has the instants below and above as job.FormatInstant writes them
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`                       // by job.CauseText, with instants in full
 	AtMs          int64                  `protobuf:"varint,6,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`          // when it happened; 0: it is no event
+	Consumer      string                 `protobuf:"bytes,7,opt,name=consumer,proto3" json:"consumer,omitempty"`               // of RESERVED
+	Reason        string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`                   // of DEAD, 100 characters at most
+	Then          string                 `protobuf:"bytes,9,opt,name=then,proto3" json:"then,omitempty"`                       // of EXPIRES and EXPIRED: what becomes of it, dead or dropped
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1202,6 +1205,27 @@ func (x *Cause) GetAtMs() int64 {
 		return x.AtMs
 	}
 	return 0
+}
+
+func (x *Cause) GetConsumer() string {
+	if x != nil {
+		return x.Consumer
+	}
+	return ""
+}
+
+func (x *Cause) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Cause) GetThen() string {
+	if x != nil {
+		return x.Then
+	}
+	return ""
 }
 
 // ForecastQuery asks how many delayed jobs are due in each of some steps of time. Instants
@@ -1938,14 +1962,17 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x06due_ms\x18\x05 \x01(\x03R\x05dueMs\x12\x17\n" +
 	"\alate_ms\x18\x06 \x01(\x03R\x06lateMs\x12\x12\n" +
 	"\x04text\x18\a \x01(\tR\x04text\x12'\n" +
-	"\x06causes\x18\b \x03(\v2\x0f.tarry.v1.CauseR\x06causes\"\xfb\x02\n" +
+	"\x06causes\x18\b \x03(\v2\x0f.tarry.v1.CauseR\x06causes\"\xc3\x03\n" +
 	"\x05Cause\x12(\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x14.tarry.v1.Cause.KindR\x04kind\x12\x17\n" +
 	"\alate_ms\x18\x02 \x01(\x03R\x06lateMs\x12\x19\n" +
 	"\buntil_ms\x18\x03 \x01(\x03R\auntilMs\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\x04R\x05count\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12\x13\n" +
-	"\x05at_ms\x18\x06 \x01(\x03R\x04atMs\"\xd4\x01\n" +
+	"\x05at_ms\x18\x06 \x01(\x03R\x04atMs\x12\x1a\n" +
+	"\bconsumer\x18\a \x01(\tR\bconsumer\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12\x12\n" +
+	"\x04then\x18\t \x01(\tR\x04then\"\xd4\x01\n" +
 	"\x04Kind\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aNOT_DUE\x10\x01\x12\n" +
