@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tarry/api/wire"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -119,43 +120,31 @@ func (b *bulk) count(results []*jobpb.Result) {
 	}
 }
 
-// sweep applies the commands that step returns, one after the other, and responds with how many
-// jobs they changed, as word, and whether there are more. step gets the number of jobs left and
+// sweep applies the commands that step returns, one after the other, and returns how many
+// jobs they changed, and whether there are more. step gets the number of jobs left and
 // the previous result, nil at first.
-func (s *server) sweep(x *call, word string, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) error {
+func (s *server) sweep(x *call, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) (done uint64, more bool, err error) {
 	b, cancel := s.bulk(x, most)
 	defer cancel()
 	var last *jobpb.Result
-	more, err := b.run(func(left uint64) (more bool, err error) {
+	more, err = b.run(func(left uint64) (more bool, err error) {
 		last, more, err = b.apply(step(left, last))
 		return more, err
 	})
-	if err != nil {
-		return err
-	}
-	x.swept(word, b.done, more)
-	return nil
-}
-
-// swept responds with how many jobs a sweep has changed, as word, and whether there are more.
-func (x *call) swept(word string, done uint64, more bool) {
-	x.json.success()
-	x.json.number(word, done)
-	x.json.booleanIfTrue("more", more)
-	x.json.endObject()
+	return b.done, more, err
 }
 
 // changeListed changes up to most of the jobs of the query that are in the states of the condition,
-// and responds with how many there were, as word, and where there are more.
-func (s *server) changeListed(x *call, word string, q *jobpb.JobQuery, condition *jobpb.Condition, most uint64, make change) error {
+// and returns how many there were, and where there are more.
+func (s *server) changeListed(x *call, q *jobpb.JobQuery, condition *jobpb.Condition, most uint64, make change) (done uint64, rest wire.Rest, err error) {
 	b, cancel := s.bulk(x, most)
 	defer cancel()
 	sample := make(&jobpb.Ref{Seq: 1}, condition)
 	if err := check(sample); err != nil {
-		return err
+		return 0, rest, err
 	}
 	step := uint64(max(1, min(sweepStep, foundBytes/sample.SizeVT())))
-	_, err := b.run(func(left uint64) (more bool, err error) {
+	_, err = b.run(func(left uint64) (more bool, err error) {
 		q.Max = uint32(min(step, left))
 		err = b.page(q, func(j *jobpb.Job) *jobpb.Op {
 			if len(condition.States) > 0 && !slices.Contains(condition.States, j.State) {
@@ -166,29 +155,8 @@ func (s *server) changeListed(x *call, word string, q *jobpb.JobQuery, condition
 		return b.next != nil, err
 	})
 	if err != nil {
-		return err
+		return 0, rest, err
 	}
 	next, err := cursorOf(q, b.next)
-	if err != nil {
-		return err
-	}
-	w := &x.json
-	w.success()
-	w.number(word, b.done)
-	b.writeSkipped(w)
-	w.booleanIfTrue("incomplete", b.incomplete)
-	if next != "" {
-		w.boolean("more", true)
-		w.text("next", next)
-	}
-	w.endObject()
-	return nil
-}
-
-// writeSkipped writes how many jobs were skipped, if there are any.
-func (b *bulk) writeSkipped(w *writer) {
-	if b.skipped > 0 {
-		w.number("skipped", b.skipped)
-		w.text("reason", b.reason)
-	}
+	return b.done, wire.Rest{Skipped: b.skipped, Reason: b.reason, Incomplete: b.incomplete, More: next != "", Next: next}, err
 }

@@ -13,70 +13,44 @@ import (
 	"tarry/job"
 )
 
-func (s *server) members(x *call) error {
+func (s *server) members(x *call) (r wire.Members, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	list, err := s.Operator.Members(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
 	stranger := s.Access.State().Mode() == enforce && x.who.Principal.IsAnonymous()
-	x.json.success()
-	objects(&x.json, "members", list, func(m *report.Member) {
+	r.Members = each(list, func(m *report.Member) wire.Member {
 		if stranger { // where clients can go, and no more
-			m = &report.Member{HttpAddress: m.HttpAddress, Role: m.Role, Voter: m.Voter, Alive: m.Alive}
+			return wire.Member{HTTPAddress: m.HttpAddress, Role: m.Role, Voter: m.Voter, Alive: m.Alive}
 		}
-		x.json.text("id", m.Id)
-		x.json.text("address", m.Address)
-		x.json.text("http_address", m.HttpAddress)
-		x.json.text("role", m.Role)
-		x.json.boolean("voter", m.Voter)
-		x.json.booleanIfTrue("non_voter", m.NonVoter)
-		x.json.boolean("alive", m.Alive)
-		x.json.booleanIfTrue("draining", m.Draining)
-		x.json.number("applied_index", m.AppliedIndex)
-		x.json.number("lag", m.Lag)
-		x.json.numberUnlessZero("disk_free", m.DiskFreeBytes)
-		x.json.booleanIfTrue("disk_low", m.DiskLow)
-		x.json.text("version", m.Version)
-		x.json.number("cluster_version", uint64(m.ClusterVersion))
-		x.json.number("min_cluster_version", uint64(m.MinVersion))
-		x.json.number("max_cluster_version", uint64(m.MaxVersion))
+		return wire.Member{
+			ID: m.Id, Address: m.Address, HTTPAddress: m.HttpAddress, Role: m.Role, Voter: m.Voter, NonVoter: m.NonVoter, Alive: m.Alive, Draining: m.Draining,
+			AppliedIndex: m.AppliedIndex, Lag: m.Lag, DiskFree: m.DiskFreeBytes, DiskLow: m.DiskLow, Version: m.Version,
+			ClusterVersion: uint64(m.ClusterVersion), MinClusterVersion: uint64(m.MinVersion), MaxClusterVersion: uint64(m.MaxVersion),
+		}
 	})
 	if !stranger {
-		x.json.text("admission", wire.AdmissionNames[s.Operator.AdmissionMode()])
+		r.Admission = wire.AdmissionNames[s.Operator.AdmissionMode()]
 	}
-	x.json.endObject()
-	return nil
+	return r, nil
 }
 
-func (s *server) health(x *call) error {
+func (s *server) health(x *call) (r wire.Health, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	h, err := s.Operator.Health(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
-	x.json.success()
-	x.json.boolean("healthy", h.Healthy)
-	x.json.name("failure_tolerance")
-	x.json.b = strconv.AppendInt(x.json.b, int64(h.FailureTolerance), 10)
-	x.json.text("severity", h.Severity())
-	x.json.texts("reasons", h.Reasons)
-	objects(&x.json, "problems", h.Problems, func(p *report.Problem) {
-		x.json.text("severity", p.Severity)
-		x.json.text("reason", p.Text)
-		x.json.text("kind", p.Kind)
-		x.json.boolean("unhealthy", p.Unhealthy)
-		x.json.textUnlessEmpty("node", p.Node)
-		if p.AtMs != 0 {
-			x.json.timestamp("at", p.AtMs)
-		}
+	problems := each(h.Problems, func(p *report.Problem) wire.Problem {
+		return wire.Problem{Severity: p.Severity, Reason: p.Text, Kind: p.Kind, Unhealthy: p.Unhealthy, Node: p.Node, At: wire.Time(p.AtMs)}
 	})
-	x.json.number("cluster_version", uint64(h.ClusterVersion))
-	x.json.text("upgrade", h.Upgrade)
-	x.json.endObject()
-	return nil
+	return wire.Health{
+		Healthy: h.Healthy, FailureTolerance: float64(h.FailureTolerance), Severity: h.Severity(), Reasons: h.Reasons, Problems: problems,
+		ClusterVersion: uint64(h.ClusterVersion), Upgrade: h.Upgrade,
+	}, nil
 }
 
 func (s *server) transferLeadership(x *call, q *wire.TransferRequest) (r wire.Transfer, err error) {
@@ -165,9 +139,7 @@ func (s *server) operate(x *call, f func(context.Context) error) error {
 	if err := f(ctx); err != nil {
 		return err
 	}
-	x.json.success()
-	x.json.endObject()
-	return nil
+	return x.reply(wire.Done{})
 }
 
 func (s *server) verify(x *call) (r wire.Verification, err error) {

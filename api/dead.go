@@ -104,51 +104,45 @@ func deadRoom(groups []*jobpb.DeadGroup) int64 {
 }
 
 // kickDead handles POST /v1/dead/kick.
-func (s *server) kickDead(x *call) error {
-	var q wire.KickDeadRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) kickDead(x *call, q *wire.KickDeadRequest) (r wire.Kicked, err error) {
 	most, filter, err := q.PurgeDeadRequest.Check()
 	if err != nil {
-		return err
+		return r, err
 	}
 	rate, err := q.KickOptions.Check()
 	if err != nil {
-		return err
+		return r, err
 	}
-	return s.sweepDead(x, "kicked", most, filter, func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op {
+	r.Kicked, r.More, err = s.sweepDead(x, most, filter, func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
 			Topic: topic, Max: max, RateMilli: rate, ToTopic: q.ToTopic.V, Sweep: sweep,
 		}}}
 	})
+	return r, err
 }
 
 // purgeDead handles POST /v1/dead/purge.
-func (s *server) purgeDead(x *call) error {
-	var q wire.PurgeDeadRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
+func (s *server) purgeDead(x *call, q *wire.PurgeDeadRequest) (r wire.Purged, err error) {
 	most, filter, err := q.Check()
 	if err != nil {
-		return err
+		return r, err
 	}
-	return s.sweepDead(x, "deleted", most, filter, func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op {
+	r.Deleted, r.More, err = s.sweepDead(x, most, filter, func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{Topic: topic, State: jobpb.State_STATE_DEAD, Max: max, Sweep: sweep}}}
 	})
+	return r, err
 }
 
 // sweepDead is sweep over all topics that have dead jobs with the reason of the filter. A
 // rate holds for all of them together, because each topic goes on with the number of jobs
 // that were done.
-func (s *server) sweepDead(x *call, word string, most uint64, filter *jobpb.Filter, op func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op) error {
+func (s *server) sweepDead(x *call, most uint64, filter *jobpb.Filter, op func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op) (done uint64, more bool, err error) {
 	b, cancel := s.bulk(x, most)
 	defer cancel()
 	var topics []*jobpb.DeadGroup // that are left of those read
 	var from *jobpb.Progress      // in the first of them
 	unread := true                // there are more topics
-	more, err := b.run(func(left uint64) (bool, error) {
+	more, err = b.run(func(left uint64) (bool, error) {
 		if len(topics) == 0 {
 			read, err := s.reads.DeadTopics(b.ctx, &jobpb.DeadTopicsQuery{Reason: *filter.ExactReason, Max: deadTopicsStep}, false)
 			if err != nil || len(read.Groups) == 0 {
@@ -169,9 +163,5 @@ func (s *server) sweepDead(x *call, word string, most uint64, filter *jobpb.Filt
 		}
 		return len(topics) > 0 || unread, nil
 	})
-	if err != nil {
-		return err
-	}
-	x.swept(word, b.done, more)
-	return nil
+	return b.done, more, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"tarry/api/wire"
 	"tarry/job/jobpb"
 )
 
@@ -194,9 +195,6 @@ func (w *writer) float(name string, v float64) {
 	w.b = strconv.AppendFloat(w.b, v, 'f', -1, 64)
 }
 
-// timestampFormat is RFC 3339 in UTC with milliseconds.
-const timestampFormat = "2006-01-02T15:04:05.000Z"
-
 // timestamp writes Unix milliseconds as a timestamp. It omits 0, which means none.
 func (w *writer) timestamp(name string, ms int64) {
 	if ms == 0 {
@@ -205,7 +203,7 @@ func (w *writer) timestamp(name string, ms int64) {
 	w.name(name)
 	if ms != w.lastMS {
 		w.lastMS = ms
-		w.lastTime = time.UnixMilli(ms).UTC().AppendFormat(w.lastTime[:0], timestampFormat)
+		w.lastTime = time.UnixMilli(ms).UTC().AppendFormat(w.lastTime[:0], wire.TimeFormat)
 	}
 	w.b = append(w.b, '"')
 	w.b = append(w.b, w.lastTime...)

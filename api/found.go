@@ -22,62 +22,61 @@ const foundBytes = 4 << 20
 type change func(ref *jobpb.Ref, c *jobpb.Condition) *jobpb.Op
 
 // deleteFound handles DELETE /v1/jobs.
-func (s *server) deleteFound(x *call) error {
-	return s.changeFound(x, "deleted", func(ref *jobpb.Ref, c *jobpb.Condition) *jobpb.Op {
+func (s *server) deleteFound(x *call) (r wire.DeletedJobs, err error) {
+	r.Deleted, r.Rest, err = s.changeFound(x, func(ref *jobpb.Ref, c *jobpb.Condition) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref, Condition: c}}}
 	})
+	return r, err
 }
 
 // updateFound handles PATCH /v1/jobs.
-func (s *server) updateFound(x *call) error {
+func (s *server) updateFound(x *call) (r wire.UpdatedJobs, err error) {
 	var q wire.UpdateRequest
 	if err := x.decode(s.maxJobRequest(), &q); err != nil {
-		return err
+		return r, err
 	}
 	if q.IfRevision.Set || q.IfState.Set {
-		return job.Invalid("if_revision", "and if_state are for one job; select jobs by the query")
+		return r, job.Invalid("if_revision", "and if_state are for one job; select jobs by the query")
 	}
 	op, err := s.updateOp(&q, nil, time.Now())
 	if err != nil {
-		return err
+		return r, err
 	}
 	update := op.GetUpdate()
-	return s.changeFound(x, "updated", func(ref *jobpb.Ref, c *jobpb.Condition) *jobpb.Op {
+	r.Updated, r.Rest, err = s.changeFound(x, func(ref *jobpb.Ref, c *jobpb.Condition) *jobpb.Op {
 		one := &jobpb.Update{Ref: ref, Condition: c}
 		set := one.ProtoReflect().Set
 		update.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool { set(field, v); return true })
 		return &jobpb.Op{Kind: &jobpb.Op_Update{Update: one}}
 	})
+	return r, err
 }
 
 // kickFound handles POST /v1/jobs/kick.
-func (s *server) kickFound(x *call) error {
-	var q wire.ChangeItem
-	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
-		return err
-	}
-	op, err := verbKick.make(&q)
+func (s *server) kickFound(x *call, q *wire.ChangeItem) (r wire.KickedJobs, err error) {
+	op, err := verbKick.make(q)
 	if err != nil {
-		return err
+		return r, err
 	}
 	to := op.GetKick().ToTopic
-	return s.changeFound(x, "kicked", func(ref *jobpb.Ref, c *jobpb.Condition) *jobpb.Op {
+	r.Kicked, r.Rest, err = s.changeFound(x, func(ref *jobpb.Ref, c *jobpb.Condition) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref, ToTopic: to, Condition: c}}}
 	})
+	return r, err
 }
 
-// changeFound changes the jobs of the query and responds with how many there were, as word.
-func (s *server) changeFound(x *call, word string, make change) error {
+// changeFound changes the jobs of the query and returns how many there were.
+func (s *server) changeFound(x *call, make change) (done uint64, rest wire.Rest, err error) {
 	q, most, err := foundJobs(x.r.URL.Query())
 	if err != nil {
-		return err
+		return 0, rest, err
 	}
 	x.about(func() string { return resourceOfQuery(q) })
 	condition := &jobpb.Condition{Filter: q.Filter, Topic: q.Topic}
 	if q.State != jobpb.State_STATE_NONE {
 		condition.States = []jobpb.State{q.State}
 	}
-	return s.changeListed(x, word, q, condition, most, make)
+	return s.changeListed(x, q, condition, most, make)
 }
 
 // foundJobs parses the query: which jobs are changed, and how many at most.

@@ -3,16 +3,13 @@ package api
 import (
 	"net/http"
 
+	"tarry/api/wire"
 	"tarry/auth"
 )
 
 // livez succeeds while the process serves requests. It does not depend on a leader:
 // restarting a node without one would not help.
-func (s *server) livez(x *call) error {
-	x.json.success()
-	x.json.endObject()
-	return nil
-}
+func (s *server) livez(*call) (wire.Done, error) { return wire.Done{}, nil }
 
 // readyz reports whether this node should get requests.
 func (s *server) readyz(x *call) error {

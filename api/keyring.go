@@ -1,65 +1,50 @@
 package api
 
 import (
+	"tarry/api/wire"
 	"tarry/cluster/report"
 	"tarry/job"
 )
 
 // keyring lists the gossip keys of the members by their fingerprints. No call of this API
 // takes or gives a key itself.
-func (s *server) keyring(x *call) error {
+func (s *server) keyring(x *call) (r wire.Keyring, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	k, err := s.Operator.Keyring(ctx)
-	if err != nil {
-		return err
-	}
-	x.json.keyring(k)
-	return nil
+	return keyringShown(k), err
 }
 
 // installKey makes the leader make a key.
-func (s *server) installKey(x *call) error {
+func (s *server) installKey(x *call) (wire.Keyring, error) {
 	return s.changeKeyring(x, report.KeyringChange_INSTALL, "")
 }
 
-// useKey and removeKey change the key that the path names.
-func (s *server) useKey(x *call) error    { return s.changeKeyInPath(x, report.KeyringChange_USE) }
-func (s *server) removeKey(x *call) error { return s.changeKeyInPath(x, report.KeyringChange_REMOVE) }
-
-func (s *server) changeKeyInPath(x *call, change report.KeyringChange) error {
-	key, err := x.pathValue("key")
-	if err != nil {
-		return err
-	}
-	if err := job.CheckRefID("key", key); err != nil {
-		return err
-	}
-	return s.changeKeyring(x, change, key)
+// changeKey changes the key that the path names.
+func changeKey(change report.KeyringChange) func(*server, *call) error {
+	return answer(func(s *server, x *call) (r wire.Keyring, err error) {
+		key, err := x.pathValue("key")
+		if err != nil {
+			return r, err
+		}
+		if err := job.CheckRefID("key", key); err != nil {
+			return r, err
+		}
+		return s.changeKeyring(x, change, key)
+	})
 }
 
-func (s *server) changeKeyring(x *call, change report.KeyringChange, key string) error {
+func (s *server) changeKeyring(x *call, change report.KeyringChange, key string) (wire.Keyring, error) {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	k, err := s.Operator.ChangeKeyring(ctx, change, key)
-	if err != nil {
-		return err
-	}
-	x.json.keyring(k)
-	return nil
+	return keyringShown(k), err
 }
 
-func (w *writer) keyring(k *report.Keyring) {
-	w.success()
-	w.number("revision", k.GetRing().GetRevision())
-	w.texts("keys", k.GetRing().GetFingerprints())
-	w.textUnlessEmpty("changed", k.Changed)
-	w.number("current", uint64(k.Current()))
-	objects(w, "nodes", k.Nodes, func(n *report.NodeRing) {
-		w.text("id", n.Id)
-		w.number("revision", n.GetRing().GetRevision())
-		w.texts("keys", n.GetRing().GetFingerprints())
-		w.textUnlessEmpty("error", n.Error)
+func keyringShown(k *report.Keyring) wire.Keyring {
+	nodes := each(k.GetNodes(), func(n *report.NodeRing) wire.NodeKeys {
+		return wire.NodeKeys{ID: n.Id, Revision: n.GetRing().GetRevision(), Keys: n.GetRing().GetFingerprints(), Error: n.Error}
 	})
-	w.endObject()
+	ring := k.GetRing()
+	return wire.Keyring{Revision: ring.GetRevision(), Keys: ring.GetFingerprints(), Changed: k.GetChanged(), Current: uint64(k.Current()), Nodes: nodes}
 }

@@ -35,41 +35,30 @@ type reschedule struct {
 const maxWindows = 10_000
 
 // rescheduleTopic handles POST /v1/topics/{topic}/reschedule.
-func (s *server) rescheduleTopic(x *call) error {
+func (s *server) rescheduleTopic(x *call, q *wire.RescheduleRequest) (r wire.Rescheduled, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
+		return r, err
 	}
-	var q wire.RescheduleRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
-	p, err := planReschedule(&q, topic)
+	p, err := planReschedule(q, topic)
 	if err != nil {
-		return err
+		return r, err
 	}
 	b, cancel := s.bulk(x, p.most)
 	defer cancel()
 	b.repeatable = true
-	unchanged := uint64(0) // jobs whose due time is already as asked for
-	if _, err := b.run(func(left uint64) (bool, error) { return p.page(b, left, &unchanged) }); err != nil {
-		return err
+	if _, err := b.run(func(left uint64) (bool, error) { return p.page(b, left, &r.Unchanged) }); err != nil {
+		return r, err
 	}
-	w := &x.json
-	w.success()
-	w.number("rescheduled", b.done)
-	w.numberUnlessZero("unchanged", unchanged)
-	b.writeSkipped(w)
+	r.Rescheduled, r.Skipped, r.Reason = b.done, b.skipped, b.reason
 	if p.windowEnd > p.from {
 		place, err := cursorOf(p.query, b.next)
 		if err != nil {
-			return err
+			return r, err
 		}
-		w.boolean("more", true)
-		w.text("next", strconv.FormatInt(p.windowEnd, 10)+"."+place)
+		r.More, r.Next = true, strconv.FormatInt(p.windowEnd, 10)+"."+place
 	}
-	w.endObject()
-	return nil
+	return r, nil
 }
 
 // planReschedule checks the request.

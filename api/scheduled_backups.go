@@ -1,33 +1,23 @@
 package api
 
-import "tarry/cluster/report"
+import (
+	"tarry/api/wire"
+	"tarry/cluster/report"
+)
 
 // scheduledBackups lists the backups that the cluster has made by itself.
-func (s *server) scheduledBackups(x *call) error {
+func (s *server) scheduledBackups(x *call) (r wire.ScheduledBackups, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	list := s.Operator.ScheduledBackups(ctx)
-	w := &x.json
-	w.success()
-	objects(w, "backups", list.Backups, func(b *report.ScheduledBackup) {
-		w.text("name", b.Name)
-		w.number("index", b.Index)
-		w.timestamp("planned_at", b.InstantMs)
-		if b.TakenMs != 0 {
-			w.timestamp("taken_at", b.TakenMs)
+	r.Backups = each(list.Backups, func(b *report.ScheduledBackup) wire.ScheduledBackup {
+		return wire.ScheduledBackup{
+			Name: b.Name, Index: b.Index, PlannedAt: wire.Time(b.InstantMs), TakenAt: wire.Time(b.TakenMs), Bytes: uint64(b.Bytes), Base: b.Base,
+			Verified: b.Problem == "", Problem: b.Problem, Nodes: b.Nodes,
 		}
-		w.number("bytes", uint64(b.Bytes))
-		w.textUnlessEmpty("base", b.Base)
-		w.boolean("verified", b.Problem == "")
-		w.textUnlessEmpty("problem", b.Problem)
-		w.texts("nodes", b.Nodes)
 	})
-	objects(w, "nodes", list.Nodes, func(n *report.NodeBackups) {
-		w.text("id", n.Id)
-		w.boolean("scheduled", n.Scheduled)
-		w.number("more", n.More)
-		w.textUnlessEmpty("error", n.Error)
+	r.Nodes = each(list.Nodes, func(n *report.NodeBackups) wire.NodeBackups {
+		return wire.NodeBackups{ID: n.Id, Scheduled: n.Scheduled, More: n.More, Error: n.Error}
 	})
-	w.endObject()
-	return nil
+	return r, nil
 }

@@ -9,77 +9,68 @@ import (
 )
 
 // kickTopic handles POST /v1/topics/{topic}/kick.
-func (s *server) kickTopic(x *call) error {
+func (s *server) kickTopic(x *call, q *wire.KickTopicRequest) (r wire.Kicked, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
-	}
-	var q wire.KickTopicRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
+		return r, err
 	}
 	most, filter, err := q.Sweep.Check()
 	if err != nil {
-		return err
+		return r, err
 	}
 	rate, err := q.KickOptions.Check()
 	if err != nil {
-		return err
+		return r, err
 	}
-	return s.sweep(x, "kicked", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+	r.Kicked, r.More, err = s.sweep(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
 			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: rate, ToTopic: q.ToTopic.V,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
+	return r, err
 }
 
 // releaseTopic handles POST /v1/topics/{topic}/release.
-func (s *server) releaseTopic(x *call) error {
+func (s *server) releaseTopic(x *call, q *wire.ReleaseTopicRequest) (r wire.Released, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
-	}
-	var q wire.ReleaseTopicRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
+		return r, err
 	}
 	most, filter, err := q.Check()
 	if err != nil {
-		return err
+		return r, err
 	}
-	return s.sweep(x, "released", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+	r.Released, r.More, err = s.sweep(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_ReleaseTopic{ReleaseTopic: &jobpb.ReleaseTopic{
 			Topic: topic, Consumer: q.Consumer.V, Reason: q.Reason.V, Max: uint32(min(left, sweepStep)),
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
+	return r, err
 }
 
 // purge handles POST /v1/topics/{topic}/purge.
-func (s *server) purge(x *call) error {
+func (s *server) purge(x *call, q *wire.PurgeRequest) (r wire.Purged, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
-	}
-	var q wire.PurgeRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
+		return r, err
 	}
 	state := wire.StatesByName[q.State.V]
 	if state == jobpb.State_STATE_NONE || state == jobpb.State_STATE_RESERVED || state > jobpb.State_STATE_DEAD {
-		return job.Invalid("state", "is %.40q; it takes dead, delayed or ready", q.State.V)
+		return r, job.Invalid("state", "is %.40q; it takes dead, delayed or ready", q.State.V)
 	}
 	most, filter, err := q.Check()
 	if err != nil {
-		return err
+		return r, err
 	}
-	return s.sweep(x, "deleted", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+	r.Deleted, r.More, err = s.sweep(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
 			Topic: topic, State: state, Max: uint32(min(left, sweepStep)), DropEmpty: q.DropEmpty.V,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
+	return r, err
 }
 
 // topicMove is a moveTopicRequest, checked.
@@ -92,25 +83,22 @@ type topicMove struct {
 
 // moveTopic handles POST /v1/topics/{topic}/move. Without a limit and a filter the state machine
 // moves what there is. Else the jobs are listed, and those of a page are moved in one command.
-func (s *server) moveTopic(x *call) error {
+func (s *server) moveTopic(x *call, q *wire.MoveTopicRequest) (r wire.Moved, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
+		return r, err
 	}
-	var q wire.MoveTopicRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
-	m, err := planMove(&q, topic)
+	m, err := planMove(q, topic)
 	if err != nil {
-		return err
+		return r, err
 	}
 	if m.listed {
 		return s.moveListed(x, m, q.Cursor.V)
 	}
-	return s.sweep(x, "moved", math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
+	r.Moved, r.More, err = s.sweep(x, math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: m.MoveJobs}}
 	})
+	return r, err
 }
 
 // planMove checks the request.
@@ -140,24 +128,24 @@ func planMove(q *wire.MoveTopicRequest, topic string) (*topicMove, error) {
 
 // moveListed moves jobs that it lists. The operation has no condition: a job that has changed
 // since it was listed moves as well.
-func (s *server) moveListed(x *call, m *topicMove, cursor string) error {
+func (s *server) moveListed(x *call, m *topicMove, cursor string) (r wire.Moved, err error) {
 	q := &jobpb.JobQuery{Topic: m.Topic, Filter: m.filter, Max: 1}
 	if len(m.States) == 1 {
 		q.State = m.States[0]
 	}
 	if err := job.CheckJobQuery(q); err != nil {
-		return job.Under("filter", err)
+		return r, job.Under("filter", err)
 	}
 	if cursor != "" {
-		var err error
 		if q.After, err = parseCursor(q, cursor); err == nil {
 			err = job.CheckJobQuery(q)
 		}
 		if err != nil {
-			return err
+			return r, err
 		}
 	}
-	return s.changeListed(x, "moved", q, &jobpb.Condition{States: m.States}, m.most, func(ref *jobpb.Ref, _ *jobpb.Condition) *jobpb.Op {
+	moved, rest, err := s.changeListed(x, q, &jobpb.Condition{States: m.States}, m.most, func(ref *jobpb.Ref, _ *jobpb.Condition) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: ref, To: m.To}}}
 	})
+	return wire.Moved{Moved: moved, Skipped: rest.Skipped, Reason: rest.Reason, More: rest.More, Next: rest.Next}, err
 }

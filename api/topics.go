@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"time"
 
 	"tarry/api/wire"
@@ -53,39 +52,30 @@ func (s *server) stats(x *call) (r wire.Stats, err error) {
 }
 
 // topicRates handles GET /v1/topics/{topic}/rates.
-func (s *server) topicRates(x *call) error {
+func (s *server) topicRates(x *call) (r wire.Rates, err error) {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
+		return r, err
 	}
 	return x.rates(topic, s.Queue.Rates(topic))
 }
 
 // rates handles GET /v1/rates.
-func (s *server) rates(x *call) error { return x.rates("", s.Queue.TotalRates()) }
+func (s *server) rates(x *call) (wire.Rates, error) { return x.rates("", s.Queue.TotalRates()) }
 
-// rates responds with a series, of all topics if topic is empty.
-func (x *call) rates(topic string, series rates.Series) error {
+// rates returns a series, of all topics if topic is empty.
+func (x *call) rates(topic string, series rates.Series) (r wire.Rates, err error) {
 	if err := x.claim(answerOverhead + maxSampleBytes*int64(len(series.Samples))); err != nil {
-		return err
+		return r, err
 	}
-	w := &x.json
-	w.success()
-	w.textUnlessEmpty("topic", topic)
+	r.Topic, r.Step = topic, wire.SecondsOf(rates.Step.Milliseconds())
 	if len(series.Samples) > 0 {
-		w.timestamp("start", series.Start.UnixMilli())
+		r.Start = wire.Time(series.Start.UnixMilli())
 	}
-	w.seconds("step", rates.Step.Milliseconds())
-	for e := range (job.TopicEvents{}) {
-		w.beginList(job.TopicEvent(e).String())
-		for i := range series.Samples {
-			w.comma()
-			w.b = strconv.AppendUint(w.b, series.Samples[i][e], 10)
-		}
-		w.endList()
+	for e, counts := range []*[]uint64{&r.Added, &r.Delivered, &r.Finished, &r.Deleted, &r.Timeouts, &r.Died, &r.Expired} { // as in job.TopicEvents
+		*counts = each(series.Samples, func(sample job.TopicEvents) uint64 { return sample[e] })
 	}
-	w.endObject()
-	return nil
+	return r, nil
 }
 
 // maxSampleBytes is how many bytes the counts of a step take in a response, about.

@@ -92,8 +92,8 @@ type Member struct {
 
 type Health struct {
 	Healthy          bool      `json:"healthy" help:"Whether all works, and as many nodes may fail as should: problems that are only to be solved in time do not count."`
-	Severity         string    `json:"severity" help:"How bad it is: critical means that clients are affected now. The alerts use the same words." of:"none warning critical"`
 	FailureTolerance float64   `json:"failure_tolerance" help:"How many nodes can fail; negative: so many are missing."`
+	Severity         string    `json:"severity" help:"How bad it is: critical means that clients are affected now. The alerts use the same words." of:"none warning critical"`
 	Reasons          []string  `json:"reasons"`
 	Problems         []Problem `json:"problems" help:"What is wrong, or soon will be, with how bad it is."`
 	ClusterVersion   uint64    `json:"cluster_version"`

@@ -477,31 +477,28 @@ type JobPage struct {
 	Incomplete bool   `json:"incomplete,omitzero"`
 }
 
-type UpdatedJobs struct {
-	Updated    uint64 `json:"updated" help:"Jobs changed."`
-	Skipped    uint64 `json:"skipped,omitzero" help:"Jobs that are found but cannot be changed, such as reserved ones."`
+// Rest is what a call that changes found jobs has left.
+type Rest struct {
+	Skipped    uint64 `json:"skipped,omitzero" help:"Jobs that are found and stay as they are."`
 	Reason     string `json:"reason,omitzero" help:"Why the first job was skipped."`
 	Incomplete bool   `json:"incomplete,omitzero"`
 	More       bool   `json:"more,omitzero"`
 	Next       string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+}
+
+type UpdatedJobs struct {
+	Updated uint64 `json:"updated" help:"Jobs changed."`
+	Rest    `skipped:"Jobs that are found but cannot be changed, such as reserved ones."`
 }
 
 type DeletedJobs struct {
-	Deleted    uint64 `json:"deleted"`
-	Skipped    uint64 `json:"skipped,omitzero" help:"Jobs that are found but cannot be deleted."`
-	Reason     string `json:"reason,omitzero" help:"Why the first job was skipped."`
-	Incomplete bool   `json:"incomplete,omitzero"`
-	More       bool   `json:"more,omitzero"`
-	Next       string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+	Deleted uint64 `json:"deleted"`
+	Rest    `skipped:"Jobs that are found but cannot be deleted."`
 }
 
 type KickedJobs struct {
-	Kicked     uint64 `json:"kicked"`
-	Skipped    uint64 `json:"skipped,omitzero" help:"Jobs that are found but are neither dead nor delayed."`
-	Reason     string `json:"reason,omitzero" help:"Why the first job was skipped."`
-	Incomplete bool   `json:"incomplete,omitzero"`
-	More       bool   `json:"more,omitzero"`
-	Next       string `json:"next,omitzero" help:"The cursor of the call that goes on."`
+	Kicked uint64 `json:"kicked"`
+	Rest   `skipped:"Jobs that are found but are neither dead nor delayed."`
 }
 
 type Backoff struct {

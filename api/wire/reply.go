@@ -10,12 +10,12 @@ import (
 // Time is an instant in a reply, in Unix milliseconds.
 type Time int64
 
-// timeFormat is RFC 3339 in UTC with milliseconds.
-const timeFormat = "2006-01-02T15:04:05.000Z"
+// TimeFormat is RFC 3339 in UTC with milliseconds.
+const TimeFormat = "2006-01-02T15:04:05.000Z"
 
 // AppendTo appends the instant as JSON.
 func (t Time) AppendTo(b []byte) []byte {
-	return append(time.UnixMilli(int64(t)).UTC().AppendFormat(append(b, '"'), timeFormat), '"')
+	return append(time.UnixMilli(int64(t)).UTC().AppendFormat(append(b, '"'), TimeFormat), '"')
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
