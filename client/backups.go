@@ -50,25 +50,17 @@ func (c Backups) Open(ctx context.Context, o BackupOptions) (io.ReadCloser, erro
 }
 
 // openStream opens a stream of the first of some nodes that can serve it, and returns its address.
-func (c *Client) openStream(ctx context.Context, nodes []string, path string, base []byte) (io.ReadCloser, string, error) {
-	var last *Error
-	for _, node := range nodes {
-		body, failure := c.openBackup(ctx, node, path, base)
-		if failure == nil {
-			return body, node, nil
-		}
-		last = failure
-		if failure.Status == 0 && ctx.Err() == nil {
-			c.nodes.failed(node, !failure.unsent)
-		}
-		if !failure.notDone() && !failure.Unknown {
-			break
-		}
+func (c *Client) openStream(ctx context.Context, nodes []string, path string, base []byte) (stream io.ReadCloser, from string, err error) {
+	t := &try{client: c, nodes: func() []string { return nodes }, repeat: true} // one round: its end has passed
+	t.attempt = func(ctx context.Context, node string) (failure *Error) {
+		from = node
+		stream, failure = c.openBackup(ctx, node, path, base)
+		return failure
 	}
-	if last.Code == CodeUnknown {
-		last.Code, last.Unknown = CodeNotApplied, false // it reads
+	if err := t.run(ctx); err != nil {
+		return nil, "", err
 	}
-	return nil, "", c.giveUp(last, false, len(nodes))
+	return stream, from, nil
 }
 
 // openBackup asks one node.

@@ -50,41 +50,36 @@ type request struct {
 // changes reports whether the call may have changed something when its outcome is unknown.
 func (q *request) changes() bool { return q.method != http.MethodGet && !q.reads }
 
-// call sends a request until it gets a response, and decodes the response into out. It
-// tries the next node when one does not respond or could not do it, and pauses after each
-// round. It also reports whether an earlier attempt may have been done.
+// call sends a request until it gets a response, and decodes the response into out. It also
+// reports whether an attempt before the last one may have been done.
 func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, err error) {
-	body, err := encode(q.in)
-	if err != nil {
-		return false, err
+	body, failure := encode(q.in)
+	if failure != nil {
+		return false, failure
 	}
 	if err := ctx.Err(); err != nil {
 		return false, errorf(CodeNotApplied, "the call was not sent: %w", err)
 	}
 	waitEnd := time.Now().Add(q.wait)
-	t := &try{client: c, request: q, body: body, out: out, waitEnd: waitEnd, end: waitEnd.Add(c.patience)}
+	t := &try{client: c, nodes: c.nodes.order, changes: q.changes(), repeat: q.repeat, end: waitEnd.Add(c.patience), soon: q.soon}
+	if q.here {
+		t.nodes = c.nodes.configured
+	}
+	t.attempt = func(ctx context.Context, node string) *Error {
+		left := max(time.Until(waitEnd), 0)
+		if q.waiting != nil { // a further attempt asks only for the rest of the wait
+			var failure *Error
+			if body, failure = encode(q.waiting(left)); failure != nil {
+				return failure
+			}
+		}
+		return c.attempt(ctx, node, c.timeout+left+q.work, q, body, out)
+	}
 	if q.path != membersPath && !q.here {
 		c.meet(ctx)
 	}
-	for round := uint32(0); ; round++ {
-		t.refusesAll = true
-		for _, node := range c.round(q) {
-			if over, err := t.at(ctx, node); over {
-				return t.earlier, err
-			}
-		}
-		if round == 0 && q.soon > 0 && time.Until(t.end) > q.soon {
-			t.end = time.Now().Add(q.soon)
-		}
-		last := t.last
-		if t.refusesAll || !time.Now().Before(t.end) {
-			return t.earlier, t.giveUp()
-		}
-		t.notify()
-		if !sleep(ctx, min(max(last.RetryAfter, backoff(round)), time.Until(t.end))) {
-			return t.earlier, t.ended(ctx)
-		}
-	}
+	err = t.run(ctx)
+	return t.earlier, err
 }
 
 // ask is call for a response of the type T, which is zero after an error.
@@ -115,22 +110,16 @@ func (c *Client) end(ctx context.Context, method, path string, in, out any) erro
 	return err
 }
 
-// round lists the nodes for one round of attempts.
-func (c *Client) round(q request) []string {
-	if q.here {
-		return c.nodes.given
-	}
-	return c.nodes.order()
-}
-
-// try is the state of one call.
+// try is the loop of attempts of all calls: at one node after the other, with a pause after each
+// round over the nodes.
 type try struct {
 	client  *Client
-	request request
-	body    []byte
-	out     any
-	waitEnd time.Time // until when the server may wait
-	end     time.Time // no new round begins after it
+	nodes   func() []string // of a round
+	attempt func(ctx context.Context, node string) *Error
+	changes bool          // an attempt of unknown outcome may have changed something
+	repeat  bool          // it may be repeated all the same
+	end     time.Time     // no new round begins after it
+	soon    time.Duration // as in request
 	// answered is the last failure that a node has returned, last the last failure.
 	answered, last *Error
 	attempts       int
@@ -139,22 +128,37 @@ type try struct {
 	refusesAll     bool // all failures of this round are of certificates
 }
 
-// at makes one attempt. over reports that the call has ended with err.
-func (t *try) at(ctx context.Context, node string) (over bool, err error) {
-	q, c := t.request, t.client
-	t.earlier = t.earlier || t.last != nil && t.last.Unknown && q.changes()
-	t.attempts++
-	left := max(time.Until(t.waitEnd), 0)
-	if q.waiting != nil { // a further attempt asks only for the rest of the wait
-		if t.body, err = encode(q.waiting(left)); err != nil {
-			return true, err
+// run makes attempts until one succeeds, fails for good, or the time is over.
+func (t *try) run(ctx context.Context) error {
+	for round := uint32(0); ; round++ {
+		t.refusesAll = true
+		for _, node := range t.nodes() {
+			if over, err := t.at(ctx, node); over {
+				return err
+			}
+		}
+		if round == 0 && t.soon > 0 && time.Until(t.end) > t.soon {
+			t.end = time.Now().Add(t.soon)
+		}
+		if t.refusesAll || !time.Now().Before(t.end) {
+			return t.giveUp()
+		}
+		t.notify()
+		if !sleep(ctx, min(max(t.last.RetryAfter, backoff(round)), time.Until(t.end))) {
+			return t.ended(ctx)
 		}
 	}
-	failure := c.attempt(ctx, node, c.timeout+left+q.work, q, t.body, t.out)
+}
+
+// at makes one attempt. over reports that the call has ended with err.
+func (t *try) at(ctx context.Context, node string) (over bool, err error) {
+	t.earlier = t.earlier || t.last != nil && t.last.Unknown && t.changes
+	t.attempts++
+	failure := t.attempt(ctx, node)
 	if failure == nil {
 		return true, nil
 	}
-	if failure.Code == CodeUnknown && !q.changes() {
+	if failure.Code == CodeUnknown && !t.changes {
 		failure.Code, failure.Unknown = CodeNotApplied, false // a read does nothing
 	}
 	t.last = failure
@@ -162,9 +166,9 @@ func (t *try) at(ctx context.Context, node string) (over bool, err error) {
 	if failure.Status != 0 {
 		t.answered = failure
 	} else if ctx.Err() == nil {
-		c.nodes.failed(node, !failure.unsent)
+		t.client.nodes.failed(node, !failure.unsent)
 	}
-	if again := failure.notDone() || failure.Unknown && q.repeat; !again {
+	if again := failure.notDone() || failure.Unknown && t.repeat; !again {
 		return true, t.giveUp()
 	}
 	if ctx.Err() != nil {
@@ -191,11 +195,17 @@ func (t *try) notify() {
 func (t *try) giveUp() *Error {
 	last := t.last
 	// The error of a node is more helpful than a failed connection to another one.
-	if last.Status == 0 && t.answered != nil && (last.notDone() || t.request.repeat) {
-		t.earlier = t.earlier || last.Unknown && t.request.changes()
+	if last.Status == 0 && t.answered != nil && (last.notDone() || t.repeat) {
+		t.earlier = t.earlier || last.Unknown && t.changes
 		last = t.answered
 	}
-	return t.client.giveUp(last, t.earlier, t.attempts)
+	if t.earlier && last.notDone() {
+		last = errorf(CodeUnknown, "an earlier attempt may have been done; the last one failed: %w", last)
+	}
+	if last.Status == 0 && t.attempts >= len(t.client.nodes.given) && last.notDone() {
+		return errorf(last.Code, "no node answered at %s: %w", t.client.addresses(), last.cause)
+	}
+	return last
 }
 
 // ended is giveUp for a call that its context has ended.
@@ -206,16 +216,6 @@ func (t *try) ended(ctx context.Context) error {
 		e.cause = errors.Join(ctx.Err(), e.cause)
 	}
 	return &e
-}
-
-func (c *Client) giveUp(last *Error, earlier bool, attempts int) *Error {
-	if earlier && last.notDone() {
-		last = errorf(CodeUnknown, "an earlier attempt may have been done; the last one failed: %w", last)
-	}
-	if last.Status == 0 && attempts >= len(c.nodes.given) && last.notDone() {
-		return errorf(last.Code, "no node answered at %s: %w", c.addresses(), last.cause)
-	}
-	return last
 }
 
 // meet asks a cluster once who its members are, before the second call: a client that
@@ -245,7 +245,7 @@ func (c *Client) addresses() string {
 }
 
 // encode returns the body of a request; nil for none.
-func encode(in any) ([]byte, error) {
+func encode(in any) ([]byte, *Error) {
 	if in == nil {
 		return nil, nil
 	}

@@ -56,6 +56,9 @@ func (n *nodes) order() []string {
 	return slices.Concat(all[i:], all[:i])
 }
 
+// configured lists the nodes for a call to one of those that were given.
+func (n *nodes) configured() []string { return n.given }
+
 // asGiven lists the nodes for a call whose caller names the node that is to serve it: those that
 // were given, in their order, then the learned ones.
 func (n *nodes) asGiven() []string {

@@ -92,39 +92,27 @@ type streamReader struct {
 // run connects until the caller leaves, ctx ends, or the stream fails.
 func (r *streamReader) run(ctx context.Context) error {
 	c := r.client
-	end := time.Now().Add(c.patience)
-	notified, attempts := false, 0 // attempts since a connection was accepted
-	for round := uint32(0); ; round++ {
-		nodes, refusesAll := c.nodes.order(), true
-		for i, node := range nodes {
+	for notified := false; ; {
+		r.opened = false
+		var lost *Error // what ended a connection that was accepted
+		t := &try{client: c, nodes: c.nodes.order, changes: true, repeat: true, notified: notified, end: time.Now().Add(c.patience)}
+		t.attempt = func(ctx context.Context, node string) *Error {
 			failure := r.connect(ctx, node)
-			refusesAll = refusesAll && failure != nil && failure.refusesNode
-			if failure != nil && failure.Status == 0 && ctx.Err() == nil {
+			if !r.opened || failure == nil || !failure.notDone() && !failure.Unknown {
+				return failure
+			}
+			if lost = failure; failure.Status == 0 && ctx.Err() == nil {
 				c.nodes.failed(node, !failure.unsent)
 			}
-			attempts++
-			if r.opened {
-				r.opened, notified, attempts, round, end = false, false, 0, 0, time.Now().Add(c.patience)
-			}
-			roundOver := i == len(nodes)-1
-			switch {
-			case r.left || ctx.Err() != nil:
-				return nil
-			case failure != nil && !failure.notDone() && !failure.Unknown:
-				return failure
-			case failure != nil && roundOver && attempts > 0 && (refusesAll || !time.Now().Before(end)):
-				return c.giveUp(failure, false, attempts)
-			}
-			if attempts > 0 && !roundOver {
-				continue
-			}
-			if left := time.Until(end); failure != nil && !notified && left > 0 {
-				notified = true
-				c.retrying(c.giveUp(failure, false, max(attempts, 1)), left)
-			}
-			sleep(ctx, backoff(round)) // also after a node that accepts streams and ends them
-			break
+			return nil
 		}
+		if err := t.run(ctx); err != nil || r.left || ctx.Err() != nil {
+			return err
+		}
+		if notified = lost != nil; notified && c.patience > 0 {
+			c.retrying(lost, c.patience)
+		}
+		sleep(ctx, backoff(0)) // also after a node that accepts streams and ends them
 	}
 }
 

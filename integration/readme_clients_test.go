@@ -48,8 +48,7 @@ func readmeClients(root string) []readmeClient {
 		{"go", "client/README.md", "main.go", goFrame, func(file string) string {
 			return fmt.Sprintf("out=$PWD/program && (cd '%s' && go build -o $out '%s') && exec ./program", root, file)
 		}, []readmeProgram{
-			{headings: "Adding jobs+Working on jobs", after: "\ncheck(err)\n_, _ = added, deleted", until: "sent hello"},
-			{headings: "Adding jobs+Topics, schedules and the cluster", after: "\ncheck(err)\n_, _ = added, deleted"},
+			{headings: "Adding jobs+Topics, schedules and the cluster+Working on jobs", after: "\ncheck(err)\n_, _ = added, deleted", until: "sent hello"},
 			{
 				headings: "TLS", after: "\ncheck(err)\n_, err = c.Topics().Stats(ctx)\ncheck(err)",
 				before: "pem, err := os.ReadFile(\"ca.pem\")\ncheck(err)\npool := x509.NewCertPool()\npool.AppendCertsFromPEM(pem)\n",
