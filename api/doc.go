@@ -14,10 +14,10 @@
 //   - jobs: jobs.go (add, get, delete), batch.go (many at once, and import),
 //     change.go (finish, release, touch, bury, kick, move), update.go (PATCH),
 //     reserve.go, stream.go, refill.go, list.go, history.go
-//   - topics: topics.go (counts, rates, pause), forecast.go, sweep.go (kick, purge, move; bulk.go runs their steps),
-//     settings.go, push.go
+//   - topics: topics.go (counts, rates, pause), forecast.go, sweep.go (kick, purge, move; bulk.go runs their steps, and
+//     changes the jobs that a query finds), dead.go, settings.go, push.go
 //   - schedules.go; tokens.go; namespaces.go
-//   - the cluster and the node: cluster.go, node.go, health.go
+//   - the cluster and the node: cluster.go, node.go, standby.go, backup.go
 //   - the dashboard (package ui): dashboard.go
 //   - POST /, for clients of an older protocol: command.go
 //
