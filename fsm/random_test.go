@@ -47,9 +47,9 @@ func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
 func TestMachineMatchesModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
-		troubled := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
+		troubled := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: s.smallWindows()})
 		calm := s.replica("the calm machine", Options{})
-		fresh := s.replica("the fresh machine", Options{bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
+		fresh := s.replica("the fresh machine", Options{bounds: s.smallWindows()})
 		leader := s.replica("the leader", Options{}) // nothing takes effect early on it
 		for s.step = range *stepFlag {
 			s.startTrouble()
@@ -114,11 +114,18 @@ type simulation struct {
 
 	sweeps []*jobpb.Progress // where sweeps ended
 	backup *modelBackup      // the last; nil: none was made
+	// followed: a standby is given the log.
+	followed bool
 
 	// Each seed has few or many topics and leaves out some kinds of operations, so that in
 	// some runs those that are rare meet each other often.
 	topics  int
 	leftOut [100]bool // by the number that op draws
+}
+
+// smallWindows makes a machine read its lists again and again.
+func (s *simulation) smallWindows() bounds {
+	return bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}
 }
 
 // limitOfTopics is reached by every fourth seed.
@@ -276,7 +283,11 @@ func (s *simulation) op() *jobpb.Op {
 		return s.scheduleOp()
 	}
 	if names := slices.Sorted(maps.Keys(modelOps)); s.rng.IntN(40) < len(names) {
-		return modelOps[names[s.rng.IntN(len(names))]].some(s)
+		op := modelOps[names[s.rng.IntN(len(names))]].some(s)
+		if s.followed && op.GetReplaceState() != nil {
+			return opMark("no standby is given it")
+		}
+		return op
 	}
 	reason := deadReasons[s.rng.IntN(len(deadReasons))]
 	n := s.rng.IntN(100)

@@ -109,8 +109,9 @@ func (b *standbyRig) catchUp(t *testing.T, batch int) (results []*jobpb.Result) 
 func TestAStandbyHasTheStateOfItsPrimary(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
+		s.followed = true
 		primary := s.replica("the primary", Options{})
-		b := &standbyRig{replica: s.replica("the standby", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})}
+		b := &standbyRig{replica: s.replica("the standby", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: s.smallWindows()})}
 		s.entry(s.now, 0, slices.Values([]*jobpb.Op{opSetCluster("the primary"), opRaise(2)}))
 		for range s.rng.IntN(20) {
 			s.grow()
