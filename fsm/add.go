@@ -109,7 +109,9 @@ func (x *tx) topicsAtLimit() bool {
 }
 
 func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
-	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit: each has jobs, a pause, or a rate that it has used up", name, len(x.m.topics))
+	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS,
+		"topic %.40q is new and there are %d topics already, which is the limit: each has jobs, a pause, or a rate that it has used up",
+		name, len(x.m.topics))
 }
 
 // newRecord makes the record of a new job and returns the list that it belongs in.

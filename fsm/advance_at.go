@@ -123,7 +123,8 @@ func (m *Machine) effectsBefore(e Entry, nowMS int64, changes *Changes, changed 
 }
 
 // errOrder: going on would make the state differ from that of the other nodes.
-var errOrder = errors.New("an advance that was committed ahead took effect too early on this node: start it again; if that fails for the same reason, and the other nodes are a majority and run, move its data directory away and keep it, and start it with --join")
+var errOrder = errors.New(
+	"an advance that was committed ahead took effect too early on this node: start it again; if that fails for the same reason, and the other nodes are a majority and run, move its data directory away and keep it, and start it with --join")
 
 // TakeEffect lets what this leader has committed ahead for instants up to untilMS take
 // effect. The caller leads in the term, its clock has reached untilMS in the epoch, and

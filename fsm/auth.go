@@ -36,11 +36,13 @@ func (x *tx) putToken(op *jobpb.PutToken, r *jobpb.Result) error {
 	case op.Bootstrap && s.Bootstrapped && op.IfRevision == nil:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there was a first token already; a token with the verb admin makes others")
 	case op.IfRevision != nil && *op.IfRevision != old.GetRevision():
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "token %q has revision %d, not %d; 0 stands for none", id, old.GetRevision(), *op.IfRevision)
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED,
+			"token %q has revision %d, not %d; 0 stands for none", id, old.GetRevision(), *op.IfRevision)
 	case len(made.Hash) == 0:
 		return x.refuseInvalid(job.Invalid("hash", "is missing: token %q is new", id), r)
 	case old == nil && s.Tokens() >= x.limits().MaxTokens:
-		return x.refuse(r, jobpb.Code_TOO_MANY_TOKENS, "there are %d tokens already, which is the limit; delete those that have expired", s.Tokens())
+		return x.refuse(r, jobpb.Code_TOO_MANY_TOKENS,
+			"there are %d tokens already, which is the limit; delete those that have expired", s.Tokens())
 	}
 	if old == nil {
 		made.CreatedMs = x.clock()
@@ -118,7 +120,8 @@ func locksOut(before, changed *auth.State) bool {
 }
 
 func (x *tx) refuseLockOut(r *jobpb.Result) error {
-	return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there must be a token with the verb admin that does not expire, or nobody could make tokens and set the mode; make another one first")
+	return x.refuse(r, jobpb.Code_CONDITION_FAILED,
+		"there must be a token with the verb admin that does not expire, or nobody could make tokens and set the mode; make another one first")
 }
 
 // useAuth puts a state of tokens into force, for the operations after this one.

@@ -33,7 +33,9 @@ func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 func (x *tx) forgetMember(op *jobpb.ForgetMember, r *jobpb.Result) error {
 	if op.NodeId != "" {
 		if removed := x.m.removed; removed[op.NodeId] == 0 && len(removed) >= x.limits().MaxRemovedNodes {
-			return x.refuse(r, jobpb.Code_CONDITION_FAILED, "%d nodes were removed and not admitted again, which is the limit; admit those that cannot come back, such as those whose certificates have ended", len(removed))
+			return x.refuse(r, jobpb.Code_CONDITION_FAILED,
+				"%d nodes were removed and not admitted again, which is the limit; admit those that cannot come back, such as those whose certificates have ended",
+				len(removed))
 		}
 		x.removeNode(op.NodeId)
 	}

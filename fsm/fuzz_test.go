@@ -21,24 +21,66 @@ func FuzzApply(f *testing.F) {
 	seed := func(ops ...*jobpb.Op) { f.Add(encodeEntry(f, rigStart, ops...)) }
 	seed(opAdd(&jobpb.Add{Id: "x", Topic: "t", Body: []byte("b")}), opReserve(1, "t"), opTouch(bySeq(1), 5), opFinish(byID("x")))
 	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opKick(bySeq(1)), opAdvance(3), opKickTopic("t", 1), opMark("m"))
-	seed(opReserveJob(bySeq(2), 5), opRelease(&jobpb.Release{Ref: bySeq(2), Returned: true}), opPause("t", 5, false), opPause("u", 0, true), &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "t", Endless: true}}}, opDeleteSparing(bySeq(1)), opKickTopicOrDelayed("t", 2))
-	seed(opRetain("t", 5), opFinish(bySeq(1)), opAdd(&jobpb.Add{Id: "x", Topic: "t", IfExists: jobpb.IfExists_IF_EXISTS_POSTPONE}), opDelete(byID("x")), opAdvance(2))
-	seed(opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}), opBury(&jobpb.Bury{Ref: fenced(1, 1)}), opSetCluster("c"), opRemove("n.a", "n"), opAdmit("n"))
-	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{ExpireMs: 1, SpreadMs: 5}}), opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Topic: "t", DelayMs: 3}), opAdvance(9))
-	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{MaxPending: new(uint64(2))}}), opAdd(&jobpb.Add{Topic: "t"}), opSettings(&jobpb.SetTopic{Topic: "u", IfRevision: new(uint64(0))}))
-	seed(opPut("s", everySchedule("{{run}}")), opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, NextMs: rigStart}), opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, ExpectNextMs: rigStart, Runs: []*jobpb.ScheduledRun{{PlannedMs: rigStart}}}), opFire(&jobpb.FireSchedule{Name: "s", Now: true, Runs: []*jobpb.ScheduledRun{{PlannedMs: 1}}}))
+	seed(
+		opReserveJob(bySeq(2), 5), opRelease(&jobpb.Release{Ref: bySeq(2), Returned: true}), opPause("t", 5, false),
+		opPause("u", 0, true),
+		&jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "t", Endless: true}}},
+		opDeleteSparing(bySeq(1)), opKickTopicOrDelayed("t", 2),
+	)
+	seed(
+		opRetain("t", 5), opFinish(bySeq(1)),
+		opAdd(&jobpb.Add{Id: "x", Topic: "t", IfExists: jobpb.IfExists_IF_EXISTS_POSTPONE}), opDelete(byID("x")),
+		opAdvance(2),
+	)
+	seed(
+		opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}), opBury(&jobpb.Bury{Ref: fenced(1, 1)}),
+		opSetCluster("c"), opRemove("n.a", "n"), opAdmit("n"),
+	)
+	seed(
+		opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{ExpireMs: 1, SpreadMs: 5}}),
+		opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Topic: "t", DelayMs: 3}), opAdvance(9),
+	)
+	seed(
+		opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{MaxPending: new(uint64(2))}}),
+		opAdd(&jobpb.Add{Topic: "t"}), opSettings(&jobpb.SetTopic{Topic: "u", IfRevision: new(uint64(0))}),
+	)
+	seed(
+		opPut("s", everySchedule("{{run}}")), opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, NextMs: rigStart}),
+		opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, ExpectNextMs: rigStart, Runs: []*jobpb.ScheduledRun{{PlannedMs: rigStart}}}),
+		opFire(&jobpb.FireSchedule{Name: "s", Now: true, Runs: []*jobpb.ScheduledRun{{PlannedMs: 1}}}),
+	)
 	limited := &jobpb.TopicSettings{MaxReserved: new(uint64(2)), RateMilli: 1, Burst: 1}
-	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: limited}), opReserve(2, "t"), opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true, ReservedMs: rigStart}))
+	seed(
+		opSettings(&jobpb.SetTopic{Topic: "t", Settings: limited}), opReserve(2, "t"), opReserve(1, "t"),
+		opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true, ReservedMs: rigStart}),
+	)
 	sweep := &jobpb.Sweep{Filter: &jobpb.Filter{Reason: "b"}, Scan: 5, From: &jobpb.Progress{After: &jobpb.Place{Instant: 1}, Limit: 9, Done: 1 << 30, StartMs: 5}}
-	seed(opReserve(2, "t"), opBury(&jobpb.Bury{Ref: bySeq(1), Reason: "b"}), opKickSweep("t", 2, sweep), opPurge(&jobpb.Purge{Topic: "t", State: jobpb.State_STATE_READY, Max: 1, Sweep: sweep}))
-	seed(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}), opMove(&jobpb.MoveJobs{Ref: bySeq(1), To: "t"}), opMove(&jobpb.MoveJobs{Topic: "u", To: "t", Max: 9, States: []jobpb.State{3, 2}}))
-	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opPause("t", 5, false), opReset(rigStart-5, 0), opAdd(&jobpb.Add{Topic: "u"}), opAdvance(1))
+	seed(
+		opReserve(2, "t"), opBury(&jobpb.Bury{Ref: bySeq(1), Reason: "b"}), opKickSweep("t", 2, sweep),
+		opPurge(&jobpb.Purge{Topic: "t", State: jobpb.State_STATE_READY, Max: 1, Sweep: sweep}),
+	)
+	seed(
+		opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}), opMove(&jobpb.MoveJobs{Ref: bySeq(1), To: "t"}),
+		opMove(&jobpb.MoveJobs{Topic: "u", To: "t", Max: 9, States: []jobpb.State{3, 2}}),
+	)
+	seed(
+		opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opPause("t", 5, false), opReset(rigStart-5, 0),
+		opAdd(&jobpb.Add{Topic: "u"}), opAdvance(1),
+	)
 	index := func(topic string, names ...string) *jobpb.Op {
 		return opSettings(&jobpb.SetTopic{Topic: topic, Settings: &jobpb.TopicSettings{IndexHeaders: names}})
 	}
 	headers := &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "h", Value: "1"}}}
-	seed(opAdd(&jobpb.Add{Topic: "t", Options: headers}), index("t", "h"), opAdd(&jobpb.Add{Topic: "t", Options: headers}), opMove(&jobpb.MoveJobs{Ref: bySeq(3), To: "u"}), opAdvance(1))
-	seed(index("t", "h"), opAdvance(9), opUpdate(&jobpb.Update{Ref: bySeq(2), Headers: &jobpb.Headers{List: headers.Headers}, Condition: &jobpb.Condition{Topic: "t", Filter: &jobpb.Filter{Headers: headers.Headers}}}), opDelete(bySeq(2)))
+	seed(
+		opAdd(&jobpb.Add{Topic: "t", Options: headers}), index("t", "h"),
+		opAdd(&jobpb.Add{Topic: "t", Options: headers}), opMove(&jobpb.MoveJobs{Ref: bySeq(3), To: "u"}),
+		opAdvance(1),
+	)
+	seed(
+		index("t", "h"), opAdvance(9),
+		opUpdate(&jobpb.Update{Ref: bySeq(2), Headers: &jobpb.Headers{List: headers.Headers}, Condition: &jobpb.Condition{Topic: "t", Filter: &jobpb.Filter{Headers: headers.Headers}}}),
+		opDelete(bySeq(2)),
+	)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, decodeErr := oplog.DecodeEntry(bytes.Clone(data))
 		m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10, CacheBytes: 1 << 16})

@@ -170,10 +170,13 @@ func (x *tx) checkTargetOfAll(t *topic, name string, r *jobpb.Result) (ok bool) 
 	case !x.mayEnter(name, t.PushURLs > 0, r):
 		return false
 	case t.PushURLs > 0 && !push.GetJobUrls():
-		_ = x.refuseInvalid(job.Invalid("push_url", "is not permitted in topic %.40q, which has no push with job_urls; jobs of topic %.40q that have one: %d", name, t.name, t.PushURLs), r)
+		_ = x.refuseInvalid(job.Invalid("push_url",
+			"is not permitted in topic %.40q, which has no push with job_urls; jobs of topic %.40q that have one: %d", name, t.name, t.PushURLs), r)
 		return false
 	case t.PushURLs < live && push != nil && push.Url == "":
-		_ = x.refuseInvalid(job.Invalid("push_url", "is missing; the push of topic %.40q has no url, so each of its jobs needs one; jobs of topic %.40q without: %d", name, t.name, live-t.PushURLs), r)
+		_ = x.refuseInvalid(job.Invalid("push_url",
+			"is missing; the push of topic %.40q has no url, so each of its jobs needs one; jobs of topic %.40q without: %d",
+			name, t.name, live-t.PushURLs), r)
 		return false
 	}
 	return true

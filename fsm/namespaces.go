@@ -42,13 +42,15 @@ func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
 	case old != nil && op.IfRevision != nil && *op.IfRevision == 0:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q exists already, with revision %d", made.Name, made.Revision)
 	case op.IfRevision != nil && *op.IfRevision != made.Revision:
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q has revision %d, not %d; 0 stands for none", made.Name, made.Revision, *op.IfRevision)
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED,
+			"namespace %q has revision %d, not %d; 0 stands for none", made.Name, made.Revision, *op.IfRevision)
 	case old == nil && len(x.m.namespaces) >= x.limits().MaxNamespaces:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there are %d namespaces already, which is the limit", len(x.m.namespaces))
 	}
 	for _, n := range x.m.namespaces {
 		if n != old && (strings.HasPrefix(made.TopicPrefix, n.Def.TopicPrefix) || strings.HasPrefix(n.Def.TopicPrefix, made.TopicPrefix)) {
-			return x.refuseInvalid(job.Invalid("topic_prefix", "is %.40q; namespace %q has %.40q, and a topic is in one namespace at most", made.TopicPrefix, n.Def.Name, n.Def.TopicPrefix), r)
+			return x.refuseInvalid(job.Invalid("topic_prefix",
+				"is %.40q; namespace %q has %.40q, and a topic is in one namespace at most", made.TopicPrefix, n.Def.Name, n.Def.TopicPrefix), r)
 		}
 	}
 	made.Revision = x.m.meta.State.NextSeq
@@ -298,7 +300,8 @@ func (n *namespace) overQuota(more growth) string {
 		{"topics", q.Topics, n.Topics, more.topics},
 	} {
 		if one.limit != nil && one.more > 0 && one.used+uint64(one.more) > *one.limit {
-			return fmt.Sprintf("namespace %q has no room: its quota, %s, is %d; in use: %d, this would add: %d", n.Def.Name, one.name, *one.limit, one.used, one.more)
+			return fmt.Sprintf(
+				"namespace %q has no room: its quota, %s, is %d; in use: %d, this would add: %d", n.Def.Name, one.name, *one.limit, one.used, one.more)
 		}
 	}
 	return ""
@@ -310,7 +313,9 @@ func (n *namespace) overSettings() string {
 	if n == nil || n.Def.Quotas == nil || n.Def.Quotas.Topics == nil || n.settings < *n.Def.Quotas.Topics {
 		return ""
 	}
-	return fmt.Sprintf("namespace %q has no room for settings of another topic: its quota, topics, is %d; topics with settings: %d", n.Def.Name, *n.Def.Quotas.Topics, n.settings)
+	return fmt.Sprintf(
+		"namespace %q has no room for settings of another topic: its quota, topics, is %d; topics with settings: %d",
+		n.Def.Name, *n.Def.Quotas.Topics, n.settings)
 }
 
 // countSettings counts in its namespace that the settings of a topic change; nil: none.

@@ -65,10 +65,13 @@ func (m *Machine) EnterCluster(c NewCluster) error {
 	}
 	applied := m.Applied()
 	if c.Behind && (c.Restored || c.Index != applied.Index || c.Term != applied.Term) {
-		return fmt.Errorf("a state that is behind stays at entry %d of term %d, and cannot be at entry %d of term %d", applied.Index, applied.Term, c.Index, c.Term)
+		return fmt.Errorf(
+			"a state that is behind stays at entry %d of term %d, and cannot be at entry %d of term %d",
+			applied.Index, applied.Term, c.Index, c.Term)
 	}
 	if !c.Behind && (c.Index <= applied.Index || c.Term < applied.Term) {
-		return fmt.Errorf("a cluster cannot begin at entry %d of term %d: the state is at entry %d of term %d", c.Index, c.Term, applied.Index, applied.Term)
+		return fmt.Errorf(
+			"a cluster cannot begin at entry %d of term %d: the state is at entry %d of term %d", c.Index, c.Term, applied.Index, applied.Term)
 	}
 	if c.ID == "" || c.ID == m.ClusterID() {
 		return errors.New("a new cluster needs an id of its own")
@@ -128,7 +131,9 @@ func (m *Machine) checkStandby(c NewCluster) error {
 	case m.follows():
 		return errors.New("the backup is of a standby: make one of its primary")
 	case m.meta.Version < standbyVersion:
-		return fmt.Errorf("the backup was made at cluster version %d, and a standby needs %d: complete the upgrade of the primary, and make another backup", m.meta.Version, standbyVersion)
+		return fmt.Errorf(
+			"the backup was made at cluster version %d, and a standby needs %d: complete the upgrade of the primary, and make another backup",
+			m.meta.Version, standbyVersion)
 	case m.meta.ClusterID == "":
 		return errors.New("the backup names no cluster")
 	}

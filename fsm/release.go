@@ -110,7 +110,8 @@ func (x *tx) releaseTopic(op *jobpb.ReleaseTopic, r *jobpb.Result) error {
 		return nil
 	}
 	if t.settings.GetRequireToken() {
-		return x.refuse(r, jobpb.Code_TOKEN_REQUIRED, "topic %.40q requires the token of each reservation, so its jobs are not released together", t.name)
+		return x.refuse(r, jobpb.Code_TOKEN_REQUIRED,
+			"topic %.40q requires the token of each reservation, so its jobs are not released together", t.name)
 	}
 	release := &jobpb.Release{Reason: op.Reason}
 	held := func(rec *record.Job) bool { return op.Consumer == "" || rec.Status.ReservedBy == op.Consumer }

@@ -256,7 +256,8 @@ type Restoration struct {
 func (s *Staged) Restore(live *Machine, o Restoration) (shiftMS int64, err error) {
 	version := live.Version()
 	if s.Version() > version {
-		return 0, fmt.Errorf("the backup was made at cluster version %d, and this cluster has version %d: upgrade its nodes first", s.Version(), version)
+		return 0, fmt.Errorf(
+			"the backup was made at cluster version %d, and this cluster has version %d: upgrade its nodes first", s.Version(), version)
 	}
 	was, err := live.replacedBefore()
 	if err != nil {

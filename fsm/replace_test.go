@@ -99,7 +99,7 @@ func TestAStateThatWasReplacedReplacesAnother(t *testing.T) {
 func TestReplacedStatesAreConsistent(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
-		r := s.replica("the backup", Options{bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
+		r := s.replica("the backup", Options{bounds: s.smallWindows()})
 		for s.step = range *stepFlag {
 			s.startTrouble()
 			s.grow()
@@ -110,7 +110,7 @@ func TestReplacedStatesAreConsistent(t *testing.T) {
 			s.startTrouble()
 			s.grow()
 		}
-		live := s.replica("the live state", Options{bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
+		live := s.replica("the live state", Options{bounds: s.smallWindows()})
 		s.applyLog(live, 1_000_000)
 		id := live.m.ClusterID()
 		was := live.m.Applied()
@@ -394,7 +394,7 @@ func TestAReplacementInARandomLog(t *testing.T) {
 			replaced++ // otherwise the clock was set back or the version raised meanwhile
 		}
 
-		r := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: bounds{windowCap: 2 + s.rng.IntN(12), windowBudget: 100}})
+		r := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: s.smallWindows()})
 		fresh := s.replica("the fresh machine", Options{})
 		s.replicas = nil // their logs are not that of the simulation
 		end := log[len(log)-1].Index

@@ -14,7 +14,8 @@ import (
 func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 	old := x.m.settings[op.Topic]
 	if op.IfRevision != nil && *op.IfRevision != old.GetRevision() {
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the settings of topic %.40q have revision %d, not %d; 0 stands for none", op.Topic, old.GetRevision(), *op.IfRevision)
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED,
+			"the settings of topic %.40q have revision %d, not %d; 0 stands for none", op.Topic, old.GetRevision(), *op.IfRevision)
 	}
 	made := op.Settings
 	if made != nil {
@@ -98,7 +99,8 @@ func isFull(s *jobpb.TopicSettings, pending uint64) bool {
 }
 
 func (x *tx) refuseFull(topic string, s *jobpb.TopicSettings, pending uint64, r *jobpb.Result) error {
-	return x.refuse(r, jobpb.Code_TOPIC_FULL, "topic %.40q has %d delayed and ready jobs; its limit, max_pending, is %d", topic, pending, *s.MaxPending)
+	return x.refuse(r, jobpb.Code_TOPIC_FULL,
+		"topic %.40q has %d delayed and ready jobs; its limit, max_pending, is %d", topic, pending, *s.MaxPending)
 }
 
 // useSettings puts settings into force; nil: none.

@@ -195,7 +195,8 @@ func (m *Machine) checkReceived(r *Receiver, want Applied) error {
 	header := r.Header()
 	for _, has := range []Applied{{Index: header.Index, Term: header.Term}, got} {
 		if has.Index != want.Index || has.Term != want.Term {
-			return fmt.Errorf("it holds the state at entry %d of term %d, expected was entry %d of term %d", has.Index, has.Term, want.Index, want.Term)
+			return fmt.Errorf(
+				"it holds the state at entry %d of term %d, expected was entry %d of term %d", has.Index, has.Term, want.Index, want.Term)
 		}
 	}
 	return nil

@@ -37,7 +37,8 @@ func (x *tx) followLog(op *jobpb.FollowLog, r *jobpb.Result) error {
 	}
 	for _, e := range op.Entries {
 		if e.Index > s.Index && e.Term < s.Term {
-			return x.refuse(r, jobpb.Code_CONDITION_FAILED, "entry %d has term %d, which is before the term %d of entry %d", e.Index, e.Term, s.Term, s.Index)
+			return x.refuse(r, jobpb.Code_CONDITION_FAILED,
+				"entry %d has term %d, which is before the term %d of entry %d", e.Index, e.Term, s.Term, s.Index)
 		}
 	}
 	x.toFollow = op
@@ -179,7 +180,9 @@ const maxFloor = 1<<32 - 1<<28
 func checkedFloor(m *record.Meta) (uint32, error) {
 	floor := uint64(m.Standby.GetPromotions())*generationStep + uint64(m.Replaced.Count)*generationsOfOne
 	if floor > maxFloor {
-		return 0, fmt.Errorf("the state was replaced %d times, and a standby of it promoted %d times: with one more, tokens of old reservations could be valid again. Export the jobs, and import them into a new cluster", m.Replaced.Count-1, m.Standby.GetPromotions())
+		return 0, fmt.Errorf(
+			"the state was replaced %d times, and a standby of it promoted %d times: with one more, tokens of old reservations could be valid again. Export the jobs, and import them into a new cluster",
+			m.Replaced.Count-1, m.Standby.GetPromotions())
 	}
 	return uint32(floor), nil
 }

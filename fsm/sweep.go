@@ -17,7 +17,10 @@ import (
 // place here yet, but a number of jobs.
 //
 // If act returns errNoRoom it has done nothing, and the next command continues with that job.
-func (x *tx) sweep(t *topic, list record.List, most uint32, op *jobpb.Sweep, r *jobpb.Result, also func(*record.Job) bool, act func(rec *record.Job, startMS int64, k uint64) error) error {
+func (x *tx) sweep(
+	t *topic, list record.List, most uint32, op *jobpb.Sweep, r *jobpb.Result,
+	also func(*record.Job) bool, act func(rec *record.Job, startMS int64, k uint64) error,
+) error {
 	at := progressOf(op.From)
 	if at.startMS == 0 {
 		at.startMS = x.clock()

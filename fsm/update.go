@@ -29,7 +29,8 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		return x.refuseDead(rec, r)
 	case from != record.ListDead && op.GetMaxAttempts() != 0 && *op.MaxAttempts <= rec.Status.Attempts:
 		// A dead job may have fewer: a kick resets its attempts.
-		return x.refuse(r, jobpb.Code_INVALID, "max_attempts is %d; job %.40q has had %d attempts and needs one more", *op.MaxAttempts, x.name(rec), rec.Status.Attempts)
+		return x.refuse(r, jobpb.Code_INVALID,
+			"max_attempts is %d; job %.40q has had %d attempts and needs one more", *op.MaxAttempts, x.name(rec), rec.Status.Attempts)
 	}
 	to, due, expires := from, rec.Status.DueMS, rec.Status.ExpiresMS
 	if op.ExpiresMs != nil {
@@ -166,7 +167,8 @@ func (x *tx) meets(c *jobpb.Condition, t *topic, rec *record.Job, list record.Li
 	}
 	if !fits && x.replies {
 		r.Code = jobpb.Code_CONDITION_FAILED
-		r.Message = fmt.Sprintf("job %.40q is %s with revision %d, which does not meet the condition", x.name(rec), job.StateName(state), rec.Status.Revision)
+		r.Message = fmt.Sprintf(
+			"job %.40q is %s with revision %d, which does not meet the condition", x.name(rec), job.StateName(state), rec.Status.Revision)
 	}
 	return fits, nil
 }

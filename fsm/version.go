@@ -22,7 +22,8 @@ func (x *tx) raiseVersion(op *jobpb.RaiseVersion, r *jobpb.Result) error {
 		return err
 	}
 	if meta.Migrating != nil || op.To != meta.Version+1 {
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the cluster version is %d (its records are complete: %t); it is raised by one, when they are", meta.Version, meta.Migrating == nil)
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED,
+			"the cluster version is %d (its records are complete: %t); it is raised by one, when they are", meta.Version, meta.Migrating == nil)
 	}
 	meta.Version = op.To
 	x.m.limits = x.m.options.limitsAt(op.To)

@@ -257,10 +257,14 @@ func (c *checker) checkCounts() error {
 			return fmt.Errorf("topic %d counts %d urgent jobs, its list has %d", number, rec.Urgent, c.urgent[number])
 		}
 		if rec.Counts[record.ListExpiring] != c.expiring[number] {
-			return fmt.Errorf("topic %d has %d ready jobs that are to be in its expiring list, which has %d", number, c.expiring[number], rec.Counts[record.ListExpiring])
+			return fmt.Errorf(
+				"topic %d has %d ready jobs that are to be in its expiring list, which has %d",
+				number, c.expiring[number], rec.Counts[record.ListExpiring])
 		}
 		if rec.Counts[record.ListDeadline] != c.deadlines[number] {
-			return fmt.Errorf("topic %d has %d waiting jobs with an expiry of their own, but counts %d in their list", number, c.deadlines[number], rec.Counts[record.ListDeadline])
+			return fmt.Errorf(
+				"topic %d has %d waiting jobs with an expiry of their own, but counts %d in their list",
+				number, c.deadlines[number], rec.Counts[record.ListDeadline])
 		}
 		if rec.PushURLs != c.pushURLs[number] {
 			return fmt.Errorf("topic %d counts %d jobs with a push_url, its lists have %d", number, rec.PushURLs, c.pushURLs[number])
@@ -424,11 +428,13 @@ func (c *checker) checkSchedules() error {
 		st := s.State
 		switch other := revisions[st.Revision]; {
 		case st.Revision == 0 || st.Revision >= c.meta.State.NextSeq || st.LastSeq >= c.meta.State.NextSeq:
-			return fmt.Errorf("schedule %q has revision %d and job %d; the last number given is %d", name, st.Revision, st.LastSeq, c.meta.State.NextSeq-1)
+			return fmt.Errorf(
+				"schedule %q has revision %d and job %d; the last number given is %d", name, st.Revision, st.LastSeq, c.meta.State.NextSeq-1)
 		case other != "":
 			return fmt.Errorf("schedules %q and %q share revision %d", other, name, st.Revision)
 		case st.NextMs != 0 && (st.Paused || st.Unplanned), st.Paused && st.Unplanned, st.Trouble != "" && !st.Paused:
-			return fmt.Errorf("schedule %q has the next instant %d, paused %t, unplanned %t, trouble %q", name, st.NextMs, st.Paused, st.Unplanned, st.Trouble)
+			return fmt.Errorf(
+				"schedule %q has the next instant %d, paused %t, unplanned %t, trouble %q", name, st.NextMs, st.Paused, st.Unplanned, st.Trouble)
 		case len(st.Past) > job.PastRuns:
 			return fmt.Errorf("schedule %q remembers %d runs", name, len(st.Past))
 		}

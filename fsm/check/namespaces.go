@@ -47,7 +47,8 @@ func (c *checker) checkNamespaces() error {
 		}
 		// In this order a prefix stands before those that begin with it.
 		if i > 0 && strings.HasPrefix(n.Def.TopicPrefix, all[i-1].Def.TopicPrefix) {
-			return fmt.Errorf("namespaces %q and %q have topics in common: %q, %q", n.Def.Name, all[i-1].Def.Name, n.Def.TopicPrefix, all[i-1].Def.TopicPrefix)
+			return fmt.Errorf(
+				"namespaces %q and %q have topics in common: %q, %q", n.Def.Name, all[i-1].Def.Name, n.Def.TopicPrefix, all[i-1].Def.TopicPrefix)
 		}
 	}
 	return nil

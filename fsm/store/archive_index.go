@@ -130,7 +130,9 @@ func checkPreamble(b []byte) (n int, incremental bool, err error) {
 	b = b[len(archiveMagic):]
 	v := binary.BigEndian.Uint32(b)
 	if v != archiveVersion && v != incrementalVersion {
-		return 0, false, fmt.Errorf("the snapshot archive has format %d, this node knows only %d and %d: it comes from another release", v, archiveVersion, incrementalVersion)
+		return 0, false, fmt.Errorf(
+			"the snapshot archive has format %d, this node knows only %d and %d: it comes from another release",
+			v, archiveVersion, incrementalVersion)
 	}
 	size := binary.BigEndian.Uint32(b[4:])
 	if size < archiveIndexFixed || size > maxArchiveIndex {
@@ -142,7 +144,11 @@ func checkPreamble(b []byte) (n int, incremental bool, err error) {
 // decodeArchiveIndex reads an index. It refuses a list of files that is not a plain
 // directory.
 func decodeArchiveIndex(b []byte, incremental bool) (archiveIndex, error) {
-	x := archiveIndex{Header: Header{Index: binary.BigEndian.Uint64(b), Term: binary.BigEndian.Uint64(b[8:]), Version: binary.BigEndian.Uint32(b[16:])}, incremental: incremental}
+	x := archiveIndex{incremental: incremental, Header: Header{
+		Index:   binary.BigEndian.Uint64(b),
+		Term:    binary.BigEndian.Uint64(b[8:]),
+		Version: binary.BigEndian.Uint32(b[16:]),
+	}}
 	count := binary.BigEndian.Uint32(b[20:])
 	b = b[archiveIndexFixed:]
 	more := 0

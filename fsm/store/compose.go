@@ -152,7 +152,8 @@ func (f *baseFile) Read(p []byte) (int, error) {
 	}
 	f.at += int64(n)
 	if errors.Is(err, io.EOF) && f.sum != f.file.tail {
-		return n, fmt.Errorf("the file %s of the base is not the one that the backup left out: the node's disk was set back in between", f.file.name)
+		return n, fmt.Errorf(
+			"the file %s of the base is not the one that the backup left out: the node's disk was set back in between", f.file.name)
 	}
 	return n, err
 }

@@ -192,7 +192,9 @@ func (x *manifestIndex) decode(data []byte) error {
 		return errManifestIndex
 	}
 	if v := rest[0]; v != manifestIndexVersion {
-		return fmt.Errorf("the record of the store's manifest (LOGS) has format %d, and this release knows only %d: another release wrote it", v, manifestIndexVersion)
+		return fmt.Errorf(
+			"the record of the store's manifest (LOGS) has format %d, and this release knows only %d: another release wrote it",
+			v, manifestIndexVersion)
 	}
 	var err error
 	if x.number, x.prefix, rest, err = cutPrefix(rest[1:]); err != nil {

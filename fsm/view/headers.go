@@ -56,9 +56,11 @@ func (l *lister) indexedHeaders() (indexed []*jobpb.Header, err error) {
 	}
 	first := l.q.Filter.Headers[0].Name
 	if l.q.Topic != "" {
-		return nil, job.Invalid("header."+first, "is not indexed by topic %.40q; name %.40q in its setting index_headers, or list the jobs of the topic", l.q.Topic, first)
+		return nil, job.Invalid("header."+first,
+			"is not indexed by topic %.40q; name %.40q in its setting index_headers, or list the jobs of the topic", l.q.Topic, first)
 	}
-	return nil, job.Invalid("header."+first, "is not indexed by any topic; name %.40q in the setting index_headers of the topics whose jobs are to be found by it", first)
+	return nil, job.Invalid("header."+first,
+		"is not indexed by any topic; name %.40q in the setting index_headers of the topics whose jobs are to be found by it", first)
 }
 
 // walkHeader adds the jobs that have an entry for a header, except those of topics that

@@ -52,7 +52,7 @@ func (v *View) Close() error {
 // Stop lets long reads end with ErrEnded.
 func (v *View) Stop() { v.ended.Store(true) }
 
-// End is Close for who made the view, to whom nothing is said.
+// End is Close without a call of closed, for who made the view.
 func (v *View) End() error {
 	v.Stop()
 	v.mu.Lock()
@@ -275,7 +275,9 @@ func (v *View) ConfiguredTopics(after string, n int) ([]*jobpb.Topic, error) {
 }
 
 // listTopics describes up to n topics that have a key in space.
-func (v *View) listTopics(space byte, after string, n int, describe func(pebble.Reader, string, []byte) (*jobpb.Topic, error)) (topics []*jobpb.Topic, err error) {
+func (v *View) listTopics(
+	space byte, after string, n int, describe func(pebble.Reader, string, []byte) (*jobpb.Topic, error),
+) (topics []*jobpb.Topic, err error) {
 	if n <= 0 {
 		return nil, nil
 	}

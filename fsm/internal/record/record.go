@@ -45,7 +45,8 @@ func checkVersion(what string, b []byte, known ...byte) error {
 		return fmt.Errorf("%s is empty: %w", what, ErrShort)
 	}
 	if !slices.Contains(known, b[0]) {
-		return fmt.Errorf("%s has format version %d, this release knows only %d: it was written by another release; run that one", what, b[0], known[0])
+		return fmt.Errorf(
+			"%s has format version %d, this release knows only %d: it was written by another release; run that one", what, b[0], known[0])
 	}
 	return nil
 }

@@ -130,7 +130,9 @@ func topicParts(n int) (expiry, rate, pushURLs bool, err error) {
 	}
 	expiry, rate, pushURLs = has(ExpiryLen), has(bucketLen), has(pushURLsLen)
 	if left != 0 {
-		err = fmt.Errorf("topic record has %d bytes, want %d, with expiry %d more, with a rate %d more, with URLs of jobs %d more", TopicLen+n, TopicLen, ExpiryLen, bucketLen, pushURLsLen)
+		err = fmt.Errorf(
+			"topic record has %d bytes, want %d, with expiry %d more, with a rate %d more, with URLs of jobs %d more",
+			TopicLen+n, TopicLen, ExpiryLen, bucketLen, pushURLsLen)
 	}
 	return expiry, rate, pushURLs, err
 }
