@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,10 +13,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/cmd/tarry/internal/cli"
 	"tarry/job"
 )
 
@@ -40,35 +39,35 @@ func TestJobsOfAFileAreAdded(t *testing.T) {
 	file := writeFile(t, `{"id":"a","delay":3600,"ttr":5,"priority":0,"max_attempts":3,"backoff":[60,120],"headers":{"k":"v"},"body":{"n":1}}`+"\r\n\n"+
 		`{"topic":"sms","id":"b","backoff":30,"body_base64":"AP8="}`+"\n"+
 		`{"topic":"sms","backoff":{"base":1},"due_at":"2040-01-01T00:00:00Z","body":"last"}`)
-	require.Equal(t, "3 added, 0 were there already\n", s.ok("add", "-t", "mail", "--file", file))
-	require.NoFileExists(t, progressFile(file))
-	shown := s.ok("get", "a", "--json")
+	require.Equal(t, "3 added, 0 were there already\n", s.OK("add", "-t", "mail", "--file", file))
+	require.NoFileExists(t, cli.ProgressFile(file))
+	shown := s.OK("get", "a", "--json")
 	for _, part := range []string{`"topic":"mail"`, `"state":"delayed"`, `"ttr":5`, `"priority":0`, `"max_attempts":3`, `"delays":[60,120]`, `"k":"v"`, `"body":{"n":1}`} {
 		require.Contains(t, shown, part)
 	}
-	require.Equal(t, "\x00\xff", s.ok("get", "b", "--raw"))
-	require.Regexp(t, `(?m)^import-[a-z0-9]{12}-4 +sms +delayed +2040`, s.ok("list", "sms", "--absolute"))
+	require.Equal(t, "\x00\xff", s.OK("get", "b", "--raw"))
+	require.Regexp(t, `(?m)^import-[a-z0-9]{12}-4 +sms +delayed +2040`, s.OK("list", "sms", "--absolute"))
 
-	s.stdin = `{"topic":"in","id":"c","body":"x"}`
-	require.Equal(t, "{\"added\":1,\"existing\":0}\n", s.ok("add", "-f", "-", "--json"))
-	require.Equal(t, "0 added, 1 were there already\n", s.ok("add", "-f", "-"))
+	s.Stdin = `{"topic":"in","id":"c","body":"x"}`
+	require.Equal(t, "{\"added\":1,\"existing\":0}\n", s.OK("add", "-f", "-", "--json"))
+	require.Equal(t, "0 added, 1 were there already\n", s.OK("add", "-f", "-"))
 
 	// What has ended runs only if that is asked for.
-	s.ok("topic", "set", "in", "--retain", "1h")
-	s.ok("delete", "c")
-	require.Contains(t, s.ok("add", "-f", "-"), "0 added, 1 were there already, 1 of which have ended")
-	require.Equal(t, "{\"added\":0,\"existing\":1,\"ended\":1}\n", s.ok("add", "-f", "-", "--json"))
-	require.Contains(t, s.ok("add", "-t", "in", "--id", "c", "x"), "has ended")
-	require.Contains(t, s.ok("add", "-t", "in", "--id", "c", "x", "--if-exists", "replace_ended"), "another job gave way")
-	require.Contains(t, s.ok("add", "-t", "in", "--id", "c", "x", "--if-exists", "replace_ended"), "it was there already")
+	s.OK("topic", "set", "in", "--retain", "1h")
+	s.OK("delete", "c")
+	require.Contains(t, s.OK("add", "-f", "-"), "0 added, 1 were there already, 1 of which have ended")
+	require.Equal(t, "{\"added\":0,\"existing\":1,\"ended\":1}\n", s.OK("add", "-f", "-", "--json"))
+	require.Contains(t, s.OK("add", "-t", "in", "--id", "c", "x"), "has ended")
+	require.Contains(t, s.OK("add", "-t", "in", "--id", "c", "x", "--if-exists", "replace_ended"), "another job gave way")
+	require.Contains(t, s.OK("add", "-t", "in", "--id", "c", "x", "--if-exists", "replace_ended"), "it was there already")
 }
 
 func TestAFileIsCheckedBeforeItIsAdded(t *testing.T) {
 	s := newShell(t)
 	good := manyLines(1500, func(i int) string { return fmt.Sprintf(`{"id":"%d","body":"x"}`, i) })
 	bad := writeFile(t, good+`{"topic":"mail","body":"x","delay":-5}`+"\nhello\n\n"+`{"body":"x","dalay":5}`+"\n"+`{"body":"x"}`+"\n"+`{"topic":"","body":1}`)
-	code, out, errs := s.run("add", "mail", "--file", bad, "--check")
-	require.Equal(t, exitRefused, code)
+	code, out, errs := s.Run("add", "mail", "--file", bad, "--check")
+	require.Equal(t, cli.ExitRefused, code)
 	require.Empty(t, out)
 	lines := strings.Split(errs, "\n")
 	require.Len(t, lines, 6, errs)
@@ -77,38 +76,38 @@ func TestAFileIsCheckedBeforeItIsAdded(t *testing.T) {
 	require.Contains(t, lines[2], "line 1504: dalay is not a field of a job")
 	require.Contains(t, lines[3], "line 1506: topic is missing or empty")
 	require.Equal(t, "4 of 1505 jobs cannot be added", lines[4])
-	require.NoFileExists(t, progressFile(bad))
-	require.Empty(t, s.queue.Ops())
+	require.NoFileExists(t, cli.ProgressFile(bad))
+	require.Empty(t, s.Queue.Ops())
 
-	require.Equal(t, "1500 jobs can be added\n", s.ok("add", "mail", "--file", writeFile(t, good), "--check"))
-	s.stdin = `{"topic":"in","push_url":"https://shop.example/x","body":"x"}`
-	require.Equal(t, "{\"valid\":1}\n", s.ok("add", "-f", "-", "--check", "--json"))
-	code, _, errs = s.run("add", "mail", "x", "--check")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, "1500 jobs can be added\n", s.OK("add", "mail", "--file", writeFile(t, good), "--check"))
+	s.Stdin = `{"topic":"in","push_url":"https://shop.example/x","body":"x"}`
+	require.Equal(t, "{\"valid\":1}\n", s.OK("add", "-f", "-", "--check", "--json"))
+	code, _, errs = s.Run("add", "mail", "x", "--check")
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "--check needs --file")
-	require.Empty(t, s.queue.Ops())
+	require.Empty(t, s.Queue.Ops())
 }
 
 func TestAnInterruptedFileGoesOnAndAddsNoJobTwice(t *testing.T) {
 	s := newShell(t)
 	file := writeFile(t, manyLines(2500, func(i int) string { return fmt.Sprintf(`{"topic":"mail","body":"%d"}`, i) }))
-	s.queue.FailNext(nil, job.Unknown("leadership was lost"))
-	code, _, errs := s.run("add", "-f", file, "--patience", "0")
-	require.Equal(t, exitUnknown, code)
+	s.Queue.FailNext(nil, job.Unknown("leadership was lost"))
+	code, _, errs := s.Run("add", "-f", file, "--patience", "0")
+	require.Equal(t, cli.ExitUnknown, code)
 	require.Contains(t, errs, "1000 jobs are added; run the same command again to go on")
 
 	// The second batch was added, but that was not noted.
-	before, err := os.ReadFile(progressFile(file))
+	before, err := os.ReadFile(cli.ProgressFile(file))
 	require.NoError(t, err)
-	s.queue.FailNext(nil, job.Unknown("leadership was lost"))
-	code, _, errs = s.run("add", "-f", file, "--patience", "0")
-	require.Equal(t, exitUnknown, code)
+	s.Queue.FailNext(nil, job.Unknown("leadership was lost"))
+	code, _, errs = s.Run("add", "-f", file, "--patience", "0")
+	require.Equal(t, cli.ExitUnknown, code)
 	require.Contains(t, errs, "going on behind line 1000")
-	require.NoError(t, os.WriteFile(progressFile(file), before, 0o600))
+	require.NoError(t, os.WriteFile(cli.ProgressFile(file), before, 0o600))
 
-	require.Equal(t, "1500 added, 1000 were there already\n", s.ok("add", "-f", file))
-	require.Regexp(t, `(?m)^mail +0 +2500 `, s.ok("topics"))
-	require.NoFileExists(t, progressFile(file))
+	require.Equal(t, "1500 added, 1000 were there already\n", s.OK("add", "-f", file))
+	require.Regexp(t, `(?m)^mail +0 +2500 `, s.OK("topics"))
+	require.NoFileExists(t, cli.ProgressFile(file))
 }
 
 func TestALineThatIsRefusedEndsTheFile(t *testing.T) {
@@ -116,18 +115,18 @@ func TestALineThatIsRefusedEndsTheFile(t *testing.T) {
 	text := manyLines(1200, func(i int) string { return fmt.Sprintf(`{"topic":"mail","id":"j%d","body":"x"}`, i) })
 	bad := strings.Replace(text, `"id":"j1100"`, `"priority":1,"id":"j1100","delay":-1`, 1)
 	file := writeFile(t, bad)
-	code, _, errs := s.run("add", "-f", file)
-	require.Equal(t, exitRefused, code)
+	code, _, errs := s.Run("add", "-f", file)
+	require.Equal(t, cli.ExitRefused, code)
 	require.Contains(t, errs, "line 1101: delay is -1 s; it must be between 0 and")
 	require.Contains(t, errs, "1 of the lines 1001 to 1200 were refused")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	require.Equal(t, "1001 added, 199 were there already\n", s.ok("add", "-f", file))
+	require.Equal(t, "1001 added, 199 were there already\n", s.OK("add", "-f", file))
 
 	for wrong, says := range map[string]string{
 		`{"body":"x"}`: "line 1: topic",
 	} {
-		code, _, errs := s.run("add", "-f", writeFile(t, wrong))
-		require.NotEqual(t, exitOK, code)
+		code, _, errs := s.Run("add", "-f", writeFile(t, wrong))
+		require.NotEqual(t, cli.ExitOK, code)
 		require.Contains(t, errs, says)
 	}
 }
@@ -158,20 +157,20 @@ func TestALineThatIsNoJobIsNamedWithItsField(t *testing.T) {
 		`"` + strings.Repeat("x", 50) + `"`: ` is not a JSON object but "` + strings.Repeat("x", 39) + "\n",
 		"\xff\xfe{\x00":                     ` is UTF-16; the file must be UTF-8`,
 	} {
-		code, _, errs := s.run("add", "-t", "t", "-f", writeFile(t, "\n"+line+"\n"))
-		require.Equal(t, exitRefused, code, line)
+		code, _, errs := s.Run("add", "-t", "t", "-f", writeFile(t, "\n"+line+"\n"))
+		require.Equal(t, cli.ExitRefused, code, line)
 		require.Contains(t, errs, "tarry add: line 2"+says, line)
 	}
-	code, _, errs := s.run("add", "-t", "t", "-f", writeFile(t, `{"body":"`+strings.Repeat("x", maxJobLine)))
-	require.Equal(t, exitRefused, code)
+	code, _, errs := s.Run("add", "-t", "t", "-f", writeFile(t, `{"body":"`+strings.Repeat("x", cli.MaxJobLine)))
+	require.Equal(t, cli.ExitRefused, code)
 	require.Contains(t, errs, "line 1 is longer than 16777216 bytes, which is the limit")
 }
 
 func TestAByteOrderMarkIsSkipped(t *testing.T) {
 	s := newShell(t)
-	require.Equal(t, "2 added, 0 were there already\n", s.ok("add", "-f", writeFile(t, "\ufeff"+`{"topic":"t","id":"a","body":"x"}`+"\r\n"+`{"topic":"t","id":"b","body":"x"}`)))
-	code, _, errs := s.run("add", "-f", writeFile(t, "\n\ufeff{}"))
-	require.Equal(t, exitRefused, code, "only at the beginning")
+	require.Equal(t, "2 added, 0 were there already\n", s.OK("add", "-f", writeFile(t, "\ufeff"+`{"topic":"t","id":"a","body":"x"}`+"\r\n"+`{"topic":"t","id":"b","body":"x"}`)))
+	code, _, errs := s.Run("add", "-f", writeFile(t, "\n\ufeff{}"))
+	require.Equal(t, cli.ExitRefused, code, "only at the beginning")
 	require.Contains(t, errs, "line 2 is not valid JSON at byte 1")
 }
 
@@ -179,12 +178,12 @@ func TestAnotherFileIsNotGoneOnWith(t *testing.T) {
 	s := newShell(t)
 	text := manyLines(1500, func(i int) string { return fmt.Sprintf(`{"topic":"mail","id":"j%04d","body":"x"}`, i) })
 	file := writeFile(t, text)
-	s.queue.FailNext(nil, job.Errorf(job.CodeDiskLow, "low"))
-	code, _, _ := s.run("add", "-f", file, "--patience", "0")
-	require.Equal(t, exitRefused, code)
+	s.Queue.FailNext(nil, job.Errorf(job.CodeDiskLow, "low"))
+	code, _, _ := s.Run("add", "-f", file, "--patience", "0")
+	require.Equal(t, cli.ExitRefused, code)
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "j", "k")), 0o600))
-	code, _, errs := s.run("add", "-f", file)
-	require.Equal(t, exitFailed, code)
+	code, _, errs := s.Run("add", "-f", file)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "is of another")
 }
 
@@ -198,47 +197,47 @@ func TestFilesThatMakeNoSense(t *testing.T) {
 		"export a b":           "takes [TOPIC]",
 		"export a --raw":       "not defined",
 	} {
-		code, _, errs := s.run(strings.Fields(line)...)
-		require.Equal(t, exitUsage, code, line)
+		code, _, errs := s.Run(strings.Fields(line)...)
+		require.Equal(t, cli.ExitUsage, code, line)
 		require.Contains(t, errs, says)
 	}
-	code, _, errs := s.run("add", "-t", "t", "-f", "/no/such/file")
-	require.Equal(t, exitFailed, code)
+	code, _, errs := s.Run("add", "-t", "t", "-f", "/no/such/file")
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "no such file")
 }
 
 func TestWhatIsExportedCanBeAdded(t *testing.T) {
 	s := newShell(t)
-	s.ok("add", "-t", "mail", "-i", "a", "--due-at", "2040-01-01T00:00:00Z", "--ttr", "5s", "--priority", "3", "--header", "k=v", "--backoff", "1m", "x")
-	s.stdin = "\x00\xff"
-	s.ok("add", "-t", "sms", "-i", "b", "--due-at", "2040-01-01T00:00:00Z", "-")
-	s.ok("add", "-t", "sms", "-i", "c", "--due-at", "2040-01-01T00:00:00Z", "--body-json", `{"n":[1]}`)
-	s.bury("mail", "dead", "x")
+	s.OK("add", "-t", "mail", "-i", "a", "--due-at", "2040-01-01T00:00:00Z", "--ttr", "5s", "--priority", "3", "--header", "k=v", "--backoff", "1m", "x")
+	s.Stdin = "\x00\xff"
+	s.OK("add", "-t", "sms", "-i", "b", "--due-at", "2040-01-01T00:00:00Z", "-")
+	s.OK("add", "-t", "sms", "-i", "c", "--due-at", "2040-01-01T00:00:00Z", "--body-json", `{"n":[1]}`)
+	s.Bury("mail", "dead", "x")
 	file := filepath.Join(t.TempDir(), "out")
-	require.Equal(t, "3 jobs written to "+file+"\n", s.ok("export", "--out", file))
-	require.NoFileExists(t, progressFile(file))
+	require.Equal(t, "3 jobs written to "+file+"\n", s.OK("export", "--out", file))
+	require.NoFileExists(t, cli.ProgressFile(file))
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, string(written), s.ok("export"))
-	require.Len(t, strings.Split(strings.TrimSpace(s.ok("export", "mail", "--states", "dead,delayed")), "\n"), 2)
+	require.Equal(t, string(written), s.OK("export"))
+	require.Len(t, strings.Split(strings.TrimSpace(s.OK("export", "mail", "--states", "dead,delayed")), "\n"), 2)
 
 	other := newShell(t)
-	require.Equal(t, "3 added, 0 were there already\n", other.ok("add", "-f", file))
-	require.Equal(t, string(written), other.ok("export"))
-	require.Equal(t, "\x00\xff", other.ok("get", "b", "--raw"))
+	require.Equal(t, "3 added, 0 were there already\n", other.OK("add", "-f", file))
+	require.Equal(t, string(written), other.OK("export"))
+	require.Equal(t, "\x00\xff", other.OK("get", "b", "--raw"))
 
-	code, _, errs := s.run("export", "--out", file)
-	require.Equal(t, exitFailed, code)
+	code, _, errs := s.Run("export", "--out", file)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "exists; remove it")
 }
 
 func TestAnInterruptedExportGoesOn(t *testing.T) {
 	s := newShell(t)
-	s.ok("add", "-f", writeFile(t, manyLines(2600, func(i int) string {
+	s.OK("add", "-f", writeFile(t, manyLines(2600, func(i int) string {
 		return fmt.Sprintf(`{"topic":"t%d","id":"j%04d","delay":%d,"body":"x"}`, i%2, i, i%3*3600)
 	})))
-	want := s.ok("export", "--states", "delayed,ready")
-	node, err := url.Parse("http://" + os.Getenv(addrEnv))
+	want := s.OK("export", "--states", "delayed,ready")
+	node, err := url.Parse("http://" + os.Getenv(cli.AddrEnv))
 	require.NoError(t, err)
 	var left atomic.Int64 // calls that the node answers
 	through := httputil.NewSingleHostReverseProxy(node)
@@ -255,38 +254,21 @@ func TestAnInterruptedExportGoesOn(t *testing.T) {
 	for calls := range int64(20) { // it is interrupted at every call
 		file := filepath.Join(t.TempDir(), "out")
 		left.Store(calls)
-		code, _, errs := s.run("export", "--states", "delayed,ready", "-o", file, "--patience", "0", "-a", proxy.Listener.Addr().String())
-		if code == exitOK {
+		code, _, errs := s.Run("export", "--states", "delayed,ready", "-o", file, "--patience", "0", "-a", proxy.Listener.Addr().String())
+		if code == cli.ExitOK {
 			require.Greater(t, calls, int64(5))
 			return
 		}
-		require.Equal(t, exitUnreachable, code, errs)
-		code, _, errs = s.run("export", "-o", file)
-		require.Equal(t, exitFailed, code)
+		require.Equal(t, cli.ExitUnreachable, code, errs)
+		code, _, errs = s.Run("export", "-o", file)
+		require.Equal(t, cli.ExitFailed, code)
 		require.Contains(t, errs, "other flags")
-		s.ok("export", "--states", "delayed,ready", "-o", file)
+		s.OK("export", "--states", "delayed,ready", "-o", file)
 		got, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, want, string(got), calls)
 	}
 	t.Fatal("the export never came to its end")
-}
-
-func TestTheMeterIsForPeople(t *testing.T) {
-	var screen bytes.Buffer
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	person := &terminal{notes: notePrinter{printer{&harmlessWriter{to: &screen, terminal: true}}}, clock: clock{now: func() time.Time { return now }}}
-	m := person.meter(1000)
-	m.show(now.Add(2*time.Second), 3000, 0.5)
-	m.show(now.Add(2*time.Second+time.Millisecond), 3001, 0.5) // too soon
-	require.Equal(t, "\r\x1b[K3000 jobs, 50%, 1000 a second", screen.String())
-	m.end()
-	screen.Reset()
-	program := &terminal{notes: notePrinter{printer{&harmlessWriter{to: &screen}}}, clock: clock{now: time.Now}}
-	m = program.meter(0)
-	m.show(now, 1, 0.5)
-	m.end()
-	require.Empty(t, screen.String())
 }
 
 // Who interrupts a long command learns how far it is, and how it goes on.
@@ -295,9 +277,9 @@ func TestAnInterruptionSaysHowFarItIs(t *testing.T) {
 	file := writeFile(t, manyLines(2500, func(i int) string {
 		return fmt.Sprintf(`{"topic":"mail","id":"j%04d","delay":%d,"body":"x"}`, i, i%2*3600)
 	}))
-	s.ok("add", "-f", file)
-	all, _ := s.exportAll()
-	node, err := url.Parse("http://" + os.Getenv(addrEnv))
+	s.OK("add", "-f", file)
+	all, _ := exportAll(s)
+	node, err := url.Parse("http://" + os.Getenv(cli.AddrEnv))
 	require.NoError(t, err)
 	through := httputil.NewSingleHostReverseProxy(node)
 	var left atomic.Int64 // calls before the interruption
@@ -323,14 +305,14 @@ func TestAnInterruptionSaysHowFarItIs(t *testing.T) {
 		{2, []string{"import", all}, "tarry import: interrupted; 1001 of 2502 lines are imported"},
 	} {
 		left.Store(c.calls)
-		code, _, errs := s.run(append(c.args, "-a", proxy.Listener.Addr().String())...)
-		require.Equal(t, exitFailed, code, "%v: %s", c.args, errs)
+		code, _, errs := s.Run(append(c.args, "-a", proxy.Listener.Addr().String())...)
+		require.Equal(t, cli.ExitFailed, code, "%v: %s", c.args, errs)
 		require.Contains(t, errs, c.says)
 		require.Contains(t, errs, "run the same command again to go on")
-		s.ok(c.args...)
+		s.OK(c.args...)
 	}
 	left.Store(2)
-	code, _, errs := s.run("export", "mail", "-a", proxy.Listener.Addr().String())
-	require.Equal(t, exitFailed, code, errs)
+	code, _, errs := s.Run("export", "mail", "-a", proxy.Listener.Addr().String())
+	require.Equal(t, cli.ExitFailed, code, errs)
 	require.Contains(t, errs, "tarry export: interrupted; 1000 jobs are written, and the rest is missing")
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,18 +14,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
+	"tarry/cmd/tarry/internal/server"
 )
 
 // runNode runs a server with the arguments and ends it with the test, or by stop.
 func runNode(t *testing.T, args ...string) (httpAddr string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	httpAddr = freeAddr(t)
+	httpAddr = clitest.FreeAddr(t)
 	args = append([]string{
-		"--data-dir", t.TempDir(), "--http-addr", httpAddr, "--cluster-addr", freeAddr(t), "--gossip-addr", freeAddr(t),
+		"--data-dir", t.TempDir(), "--http-addr", httpAddr, "--cluster-addr", clitest.FreeAddr(t), "--gossip-addr", clitest.FreeAddr(t),
 		"--disk-low-water", "0",
 	}, args...)
-	var log, out logBuffer
+	var log, out clitest.LogBuffer
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 	stopped := false
@@ -34,7 +37,7 @@ func runNode(t *testing.T, args ...string) (httpAddr string, stop func()) {
 		if !stopped {
 			stopped = true
 			cancel()
-			require.Equal(t, exitOK, <-ended, log.String())
+			require.Equal(t, cli.ExitOK, <-ended, log.String())
 		}
 	}
 	t.Cleanup(stop)
@@ -67,14 +70,14 @@ func say(t *testing.T, c net.Conn, command string) string {
 // serve there is no port, so that the client tries another node.
 func TestThePortForBeanstalkdClientsOpensWhenTheNodeCanServe(t *testing.T) {
 	t.Run("no majority", func(t *testing.T) {
-		tubes := freeAddr(t)
-		addr, _ := runNode(t, "--beanstalk-addr", tubes, "--bootstrap-expect", "3", "--join", freeAddr(t))
+		tubes := clitest.FreeAddr(t)
+		addr, _ := runNode(t, "--beanstalk-addr", tubes, "--bootstrap-expect", "3", "--join", clitest.FreeAddr(t))
 		_, err := net.Dial("tcp", tubes)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Equal(t, http.StatusServiceUnavailable, status(addr, "/readyz"))
 	})
 	t.Run("ready", func(t *testing.T) {
-		tubes := freeAddr(t)
+		tubes := clitest.FreeAddr(t)
 		addr, _ := runNode(t, "--beanstalk-addr", tubes)
 		require.Eventually(t, func() bool { return status(addr, "/readyz") == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
 		c, err := net.Dial("tcp", tubes)
@@ -94,32 +97,15 @@ func TestBeanstalkdClientsConnectByASocketFile(t *testing.T) {
 	require.Eventually(t, func() bool { return status(addr, "/readyz") == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(socketMode), info.Mode().Perm())
+	require.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	c, err := net.Dial("unix", path)
 	require.NoError(t, err)
 	defer c.Close()
 	require.Equal(t, "INSERTED 1", say(t, c, "put 0 0 10 1\r\nx\r\n"))
 	require.Equal(t, "RESERVED 1 1", say(t, c, "reserve\r\n"))
 
-	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + path}, nil)
+	_, err = server.CheckBeanstalk(&server.Config{BeanstalkAddr: "unix:" + path}, nil)
 	require.ErrorContains(t, err, "in use", "another node cannot take it")
 	stop()
 	require.NoFileExists(t, path)
-}
-
-func TestASocketFileThatCannotBe(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
-	_, err := checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + file}, nil)
-	require.ErrorContains(t, err, "is not a socket")
-	require.FileExists(t, file)
-	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + filepath.Join(dir, "none", "tubes")}, nil)
-	require.ErrorContains(t, err, "--beanstalk-addr")
-	for _, path := range []string{"", "/" + strings.Repeat("x", maxSocketPath)} {
-		_, err := parseServerConfig([]string{"--beanstalk-addr", "unix:" + path}, noEnv)
-		require.ErrorContains(t, err, fmt.Sprintf("%d bytes", len(path)))
-	}
-	_, err = parseServerConfig([]string{"--http-addr", "unix:/run/tarry"}, noEnv)
-	require.ErrorContains(t, err, "--http-addr", "only beanstalkd's clients know it")
 }

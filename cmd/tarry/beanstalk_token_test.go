@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api"
+	"tarry/cmd/tarry/internal/clitest"
 )
 
 // callNode makes a call with a token, and returns the token of the reply.
@@ -38,7 +39,7 @@ func callNode(t *testing.T, method, url, token, body string) string {
 // Under enforce clients of the beanstalkd port do and see what their token allows, and without
 // one what everybody may.
 func TestBeanstalkdClientsHaveTokens(t *testing.T) {
-	dir, tubes := t.TempDir(), freeAddr(t)
+	dir, tubes := t.TempDir(), clitest.FreeAddr(t)
 	addr, _ := runNode(t, "--beanstalk-addr", tubes, "--data-dir", dir)
 	require.Eventually(t, func() bool { return status(addr, "/readyz") == http.StatusOK }, time.Minute, 10*time.Millisecond)
 	c, err := net.Dial("tcp", tubes)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/server"
 )
 
 const configurationPage = "../../docs/configuration.md"
@@ -19,29 +21,29 @@ const (
 	flagsEnd   = "<!-- end of flags -->\n"
 )
 
-func defaultOf(f *flag.Flag, s setting) string {
+func defaultOf(f *flag.Flag, s server.Setting) string {
 	switch {
-	case s.byDefault != "":
-		return s.byDefault
+	case s.ByDefault != "":
+		return s.ByDefault
 	case f.DefValue == "":
 		return "none"
 	}
 	return "`" + f.DefValue + "`"
 }
 
-func valuesText(s setting) string {
-	words := s.words
-	if _, ok := s.to.(*bool); ok {
+func valuesText(s server.Setting) string {
+	words := s.Words
+	if _, ok := s.To.(*bool); ok {
 		words = []string{"true", "false"}
 	}
-	if s.values != "" || words == nil {
-		return s.values
+	if s.Values != "" || words == nil {
+		return s.Values
 	}
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = "`" + w + "`"
 	}
-	return oneOf(quoted)
+	return server.OneOf(quoted)
 }
 
 func envOf(name string) string {
@@ -62,31 +64,31 @@ func helpOf(f *flag.Flag) string {
 }
 
 // flagsReference is a table of all flags, and a section for each.
-func flagsReference(c *serverConfig) string {
-	fs := c.flags()
+func flagsReference(c *server.Config) string {
+	fs := c.Flags()
 	var table, sections strings.Builder
 	table.WriteString("| flag | environment | default |\n|---|---|---|\n")
-	for _, g := range c.settingGroups() {
-		fmt.Fprintf(&sections, "\n## %s\n", g.title)
-		for _, s := range g.flags {
-			f := fs.Lookup(s.name)
-			fmt.Fprintf(&table, "| [`--%s`](#--%s) | `%s` | %s |\n", s.name, s.name, envOf(s.name), defaultOf(f, s))
-			key := "`" + s.name + ":`"
-			if s.name == "config" {
+	for _, g := range c.SettingGroups() {
+		fmt.Fprintf(&sections, "\n## %s\n", g.Title)
+		for _, s := range g.Flags {
+			f := fs.Lookup(s.Name)
+			fmt.Fprintf(&table, "| [`--%s`](#--%s) | `%s` | %s |\n", s.Name, s.Name, envOf(s.Name), defaultOf(f, s))
+			key := "`" + s.Name + ":`"
+			if s.Name == "config" {
 				key = "none"
 			}
 			fmt.Fprintf(&sections, "\n### `--%s`\n\n%s\n\n| environment | key in the file | values | default |\n|---|---|---|---|\n| `%s` | %s | %s | %s |\n\nWhy this default: %s\n",
-				s.name, helpOf(f), envOf(s.name), key, valuesText(s), defaultOf(f, s), s.why)
+				s.Name, helpOf(f), envOf(s.Name), key, valuesText(s), defaultOf(f, s), s.Why)
 		}
 	}
 	return table.String() + sections.String()
 }
 
 func TestTheReferenceOfFlagsIsWrittenFromTheSource(t *testing.T) {
-	c := &serverConfig{}
-	for _, s := range c.allSettings() {
-		require.NotEmpty(t, valuesText(s), s.name)
-		require.NotEmpty(t, s.why, s.name)
+	c := &server.Config{}
+	for _, s := range c.AllSettings() {
+		require.NotEmpty(t, valuesText(s), s.Name)
+		require.NotEmpty(t, s.Why, s.Name)
 	}
 	text, err := os.ReadFile(configurationPage)
 	require.NoError(t, err)
@@ -100,19 +102,4 @@ func TestTheReferenceOfFlagsIsWrittenFromTheSource(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, made, "write it anew with -update")
-}
-
-// The file of settings on the page is one that a node takes.
-func TestTheExampleOfAConfigurationFileIsValid(t *testing.T) {
-	text, err := os.ReadFile(configurationPage)
-	require.NoError(t, err)
-	m := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
-	require.NotNil(t, m)
-	file := t.TempDir() + "/tarry.yaml"
-	require.NoError(t, os.WriteFile(file, m[1], 0o600))
-	c, err := parseServerConfig([]string{"--config", file}, noEnv)
-	require.NoError(t, err)
-	require.Equal(t, "n1", c.AdvertiseHost)
-	require.Len(t, c.seeds(), 3)
-	require.True(t, c.Insecure)
 }

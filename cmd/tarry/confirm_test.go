@@ -1,26 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/cli"
 )
-
-// typed is a terminal at which somebody types.
-type typed struct{ io.Reader }
-
-func (typed) IsTerminal() bool { return true }
-
-// answer runs a command at a terminal and answers its question.
-func (s *shell) answer(text string, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = run(context.Background(), args, typed{strings.NewReader(text)}, &out, &errs)
-	return code, out.String(), errs.String()
-}
 
 func TestWhatCannotBeUndoneIsAskedBefore(t *testing.T) {
 	for line, question := range map[string]string{
@@ -32,42 +19,42 @@ func TestWhatCannotBeUndoneIsAskedBefore(t *testing.T) {
 		"cluster remove n3":                               "Remove n3 from the cluster of 3 nodes for good? [y/N] ",
 	} {
 		s := newShell(t)
-		s.ok("add", "-t", "mail", "-i", "keep", "x")
-		s.ok("add", "-t", "mail", "-i", "b", "x")
+		s.OK("add", "-t", "mail", "-i", "keep", "x")
+		s.OK("add", "-t", "mail", "-i", "b", "x")
 		untouched := func() {
-			require.Regexp(t, `(?m)^mail +0 +2 `, s.ok("topics"), line)
-			require.Empty(t, s.operator.Calls(), line)
+			require.Regexp(t, `(?m)^mail +0 +2 `, s.OK("topics"), line)
+			require.Empty(t, s.Operator.Calls(), line)
 		}
-		code, out, errs := s.run(strings.Fields(line)...)
-		require.Equal(t, exitUsage, code, line)
+		code, out, errs := s.Run(strings.Fields(line)...)
+		require.Equal(t, cli.ExitUsage, code, line)
 		require.Empty(t, out)
 		require.Contains(t, errs, "say --yes. Nothing was done")
 		untouched()
 		for _, no := range []string{"", "\n", "n\n", "yesterday\n"} {
-			code, out, errs = s.answer(no, strings.Fields(line)...)
-			require.Equal(t, exitUsage, code, line)
+			code, out, errs = s.Answer(no, strings.Fields(line)...)
+			require.Equal(t, cli.ExitUsage, code, line)
 			require.Empty(t, out)
 			require.Contains(t, errs, question)
 			require.Contains(t, errs, "nothing was done")
 			untouched()
 		}
-		code, out, _ = s.answer("Yes\n", strings.Fields(line)...)
-		require.Equal(t, exitOK, code, line)
+		code, out, _ = s.Answer("Yes\n", strings.Fields(line)...)
+		require.Equal(t, cli.ExitOK, code, line)
 		require.NotEmpty(t, out)
 		if !strings.HasPrefix(line, "cluster") {
-			require.NotRegexp(t, `(?m)^mail +0 +2 `, s.ok("topics"), line)
+			require.NotRegexp(t, `(?m)^mail +0 +2 `, s.OK("topics"), line)
 		} else {
-			require.NotEmpty(t, s.operator.Calls(), line)
+			require.NotEmpty(t, s.Operator.Calls(), line)
 		}
 	}
 }
 
 func TestADryRunChangesNothing(t *testing.T) {
 	s := newShell(t)
-	s.bury("mail", "a1", "no route")
-	s.bury("mail", "b1", "too big")
-	s.ok("add", "-t", "mail", "-i", "later", "-d", "1d", "x")
-	before := s.ok("list", "mail", "--json")
+	s.Bury("mail", "a1", "no route")
+	s.Bury("mail", "b1", "too big")
+	s.OK("add", "-t", "mail", "-i", "later", "-d", "1d", "x")
+	before := s.OK("list", "mail", "--json")
 	for line, says := range map[string]string{
 		"kick -t mail --all --dry-run":                          "2 would be kicked\n",
 		"kick -t mail --max 1 --dry-run":                        "1 would be kicked\n",
@@ -83,61 +70,61 @@ func TestADryRunChangesNothing(t *testing.T) {
 		"cluster remove n3 --dry-run":                           "it would ask: Remove n3 from the cluster of 3 nodes for good? Nothing was done.\n",
 		"cluster remove n3 --dry-run --json":                    "{\"dry_run\":true,\"question\":\"Remove n3 from the cluster of 3 nodes for good?\"}\n",
 	} {
-		require.Equal(t, says, s.ok(strings.Fields(line)...), line)
+		require.Equal(t, says, s.OK(strings.Fields(line)...), line)
 	}
-	require.Contains(t, s.ok("cluster", "leave", "--dry-run"), "for good, and stop? Nothing was done.\n")
-	require.Empty(t, s.operator.Calls())
-	code, _, errs := s.run("cluster", "remove", "n9", "--dry-run")
-	require.Equal(t, exitNotFound, code)
+	require.Contains(t, s.OK("cluster", "leave", "--dry-run"), "for good, and stop? Nothing was done.\n")
+	require.Empty(t, s.Operator.Calls())
+	code, _, errs := s.Run("cluster", "remove", "n9", "--dry-run")
+	require.Equal(t, cli.ExitNotFound, code)
 	require.Contains(t, errs, `"n9" is not a member`)
-	require.Equal(t, before, s.ok("list", "mail", "--json"))
-	code, _, errs = s.run("kick", "a1", "--dry-run")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, before, s.OK("list", "mail", "--json"))
+	code, _, errs = s.Run("kick", "a1", "--dry-run")
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "--dry-run needs --topic")
 }
 
 func TestATopicIsDeleted(t *testing.T) {
 	s := newShell(t)
-	s.bury("mail", "dead", "no route")
+	s.Bury("mail", "dead", "no route")
 	for _, id := range []string{"r1", "r2"} {
-		s.ok("add", "-t", "mail", "-i", id, "x")
+		s.OK("add", "-t", "mail", "-i", id, "x")
 	}
-	s.ok("reserve", "-t", "mail", "-n", "2")
-	s.ok("add", "-t", "mail", "-i", "ready", "x")
-	s.ok("add", "-t", "mail", "-i", "later", "-d", "1d", "x")
-	s.ok("add", "-t", "sms", "-i", "other", "x")
-	s.ok("topic", "set", "mail", "--ttr", "5s")
-	_, _, errs := s.answer("n\n", "topic", "delete", "mail")
+	s.OK("reserve", "-t", "mail", "-n", "2")
+	s.OK("add", "-t", "mail", "-i", "ready", "x")
+	s.OK("add", "-t", "mail", "-i", "later", "-d", "1d", "x")
+	s.OK("add", "-t", "sms", "-i", "other", "x")
+	s.OK("topic", "set", "mail", "--ttr", "5s")
+	_, _, errs := s.Answer("n\n", "topic", "delete", "mail")
 	require.Contains(t, errs, "Delete mail with 5 jobs, of which 2 are reserved, and its settings, for good?")
-	require.Equal(t, "{\"topic\":\"mail\",\"deleted\":5,\"settings\":true}\n", s.ok("topic", "delete", "mail", "--yes", "--json"))
-	require.Equal(t, "mail has no settings\n", s.ok("topic", "get", "mail"))
-	code, _, errs := s.run("topic", "delete", "mail", "--yes")
-	require.Equal(t, exitNotFound, code)
+	require.Equal(t, "{\"topic\":\"mail\",\"deleted\":5,\"settings\":true}\n", s.OK("topic", "delete", "mail", "--yes", "--json"))
+	require.Equal(t, "mail has no settings\n", s.OK("topic", "get", "mail"))
+	code, _, errs := s.Run("topic", "delete", "mail", "--yes")
+	require.Equal(t, cli.ExitNotFound, code)
 	require.Contains(t, errs, `topic "mail" has had no jobs, and has no settings`)
-	s.ok("get", "other")
-	s.ok("delete", "other")
-	require.Contains(t, s.ok("topics"), "sms", "it stays for an hour")
-	require.Equal(t, "sms is deleted, with 0 jobs\n", s.ok("topic", "delete", "sms", "--yes"))
-	require.NotContains(t, s.ok("topics"), "sms")
+	s.OK("get", "other")
+	s.OK("delete", "other")
+	require.Contains(t, s.OK("topics"), "sms", "it stays for an hour")
+	require.Equal(t, "sms is deleted, with 0 jobs\n", s.OK("topic", "delete", "sms", "--yes"))
+	require.NotContains(t, s.OK("topics"), "sms")
 
-	s.ok("topic", "set", "mail", "--ttr", "5s")
-	require.Equal(t, "mail is deleted, with 0 jobs\n", s.ok("topic", "delete", "mail", "--yes"))
+	s.OK("topic", "set", "mail", "--ttr", "5s")
+	require.Equal(t, "mail is deleted, with 0 jobs\n", s.OK("topic", "delete", "mail", "--yes"))
 }
 
 func TestSeveralJobsByTheirIDs(t *testing.T) {
 	s := newShell(t)
 	for _, id := range []string{"a", "b", "c"} {
-		s.ok("add", "-t", "mail", "-i", id, "-d", "1h", "x")
+		s.OK("add", "-t", "mail", "-i", id, "-d", "1h", "x")
 	}
-	require.Equal(t, "a is delayed; due in 2d\nb is delayed; due in 2d\n", s.ok("update", "a", "b", "--delay", "2d"))
-	code, out, errs := s.run("kick", "a", "none", "b")
-	require.Equal(t, []any{exitNotFound, "a is ready\nb is ready\n"}, []any{code, out})
+	require.Equal(t, "a is delayed; due in 2d\nb is delayed; due in 2d\n", s.OK("update", "a", "b", "--delay", "2d"))
+	code, out, errs := s.Run("kick", "a", "none", "b")
+	require.Equal(t, []any{cli.ExitNotFound, "a is ready\nb is ready\n"}, []any{code, out})
 	require.Equal(t, "tarry kick: job \"none\" does not exist; it may have been finished or deleted\n", errs)
-	require.Equal(t, "a is gone\nc is gone\n", s.ok("delete", "a", "c"))
-	require.Contains(t, s.ok("delete", "b", "--if-state", "ready"), "b is gone")
+	require.Equal(t, "a is gone\nc is gone\n", s.OK("delete", "a", "c"))
+	require.Contains(t, s.OK("delete", "b", "--if-state", "ready"), "b is gone")
 	for _, line := range []string{"delete a b --token 0-1-1", "delete a b --if-state ready", "update a b --delay 1s --if-revision 1", "kick a b --to-topic sms", "delete a b --where order=5"} {
-		code, _, errs := s.run(strings.Fields(line)...)
-		require.Equal(t, exitUsage, code, line)
+		code, _, errs := s.Run(strings.Fields(line)...)
+		require.Equal(t, cli.ExitUsage, code, line)
 		require.Contains(t, errs, " ID", line)
 	}
 }

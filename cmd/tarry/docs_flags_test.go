@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/cli"
 )
 
 // otherFlags are flags in the docs that belong to other programs: chaos, docker, artisan, pip.
@@ -50,7 +52,7 @@ func TestFlagsInTheDocsExist(t *testing.T) {
 	}
 	root := documented(t)
 	collect(root)
-	commonFlags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
+	cli.CommonFlags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
 
 	pages := []string{"../../README.md"}
 	for _, pattern := range []string{"../../docs/*.md", "../../docs/guides/*.md", "../../client/*.md", "../../clients/*.md", "../../clients/*/*.md", "../../deploy/prometheus/*.yml",
@@ -85,7 +87,7 @@ func TestFlagsInTheDocsExist(t *testing.T) {
 				c := commandOf(root, strings.Fields(part))
 				for _, f := range regexp.MustCompile(`(?:^| )--([a-z][a-z0-9-]*)`).FindAllStringSubmatch(part, -1) {
 					check(f[1], m[0])
-					if c != nil && c.Flag(f[1]) == nil && commonFlags().Lookup(f[1]) == nil && f[1] != "help" {
+					if c != nil && c.Flag(f[1]) == nil && cli.CommonFlags().Lookup(f[1]) == nil && f[1] != "help" {
 						t.Errorf("%s: %s: %s has no flag --%s", page, strings.TrimSpace(m[0]), c.CommandPath(), f[1])
 					}
 				}

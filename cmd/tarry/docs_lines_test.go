@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/cli"
 )
 
 // commandWords splits the beginning of a shell's line into words, up to what ends a command: a pipe,
@@ -67,7 +69,7 @@ func parse(t *testing.T, words []string) error {
 		return nil
 	}
 	if !c.Runnable() || c.HasSubCommands() && c.Flags().NArg() > 0 {
-		return usagef("%s has no sub-command %q", c.CommandPath(), strings.Join(c.Flags().Args(), " "))
+		return cli.Usagef("%s has no sub-command %q", c.CommandPath(), strings.Join(c.Flags().Args(), " "))
 	}
 	return c.ValidateArgs(c.Flags().Args())
 }

@@ -12,55 +12,56 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api"
-	"tarry/client"
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
 	"tarry/job"
 	"tarry/push"
 )
 
 // fillCluster makes something of each kind, and jobs in all states.
-func fillCluster(s *shell) {
-	s.ok("namespace", "create", "shop", "--topic-prefix", "shop.", "--id-prefix", "shop-", "--jobs", "100")
-	s.ok("topic", "set", "mail", "--ttr", "30s", "--description", "letters", "--expire", "12h")
-	s.ok("pause", "sms")
-	s.ok("schedule", "put", "nightly", "--spec", "30 2 * * *", "--topic", "reports", "report")
-	s.ok("schedule", "put", "rested", "--spec", "@daily", "--topic", "reports", "report")
-	s.ok("schedule", "pause", "rested")
-	s.ok("add", "-t", "mail", "later", "--id", "later", "--delay", "1h", "--header", "order=7", "--expires-at", "2040-01-01T00:00:00Z", "--backoff", "1m,2m")
-	s.ok("add", "-t", "mail", "fails", "--id", "fails", "--max-attempts", "3", "--backoff", "10m")
-	s.ok("reserve", "-t", "mail")
-	s.ok("release", "fails", "--reason", "no route")
-	s.ok("add", "-t", "mail", "dead", "--id", "dead", "--priority", "5")
-	s.ok("reserve", "-t", "mail")
-	s.ok("bury", "dead", "--reason", "bad address")
-	s.ok("add", "-t", "shop.orders", `{"n":1}`, "--body-json", "--id", "shop-held", "--max-attempts", "1")
-	s.ok("reserve", "-t", "shop.orders")
-	s.post("/v1/jobs", `{"topic":"shop.orders","body_base64":"AP8="}`) // a node names it
+func fillCluster(s *clitest.Shell) {
+	s.OK("namespace", "create", "shop", "--topic-prefix", "shop.", "--id-prefix", "shop-", "--jobs", "100")
+	s.OK("topic", "set", "mail", "--ttr", "30s", "--description", "letters", "--expire", "12h")
+	s.OK("pause", "sms")
+	s.OK("schedule", "put", "nightly", "--spec", "30 2 * * *", "--topic", "reports", "report")
+	s.OK("schedule", "put", "rested", "--spec", "@daily", "--topic", "reports", "report")
+	s.OK("schedule", "pause", "rested")
+	s.OK("add", "-t", "mail", "later", "--id", "later", "--delay", "1h", "--header", "order=7", "--expires-at", "2040-01-01T00:00:00Z", "--backoff", "1m,2m")
+	s.OK("add", "-t", "mail", "fails", "--id", "fails", "--max-attempts", "3", "--backoff", "10m")
+	s.OK("reserve", "-t", "mail")
+	s.OK("release", "fails", "--reason", "no route")
+	s.OK("add", "-t", "mail", "dead", "--id", "dead", "--priority", "5")
+	s.OK("reserve", "-t", "mail")
+	s.OK("bury", "dead", "--reason", "bad address")
+	s.OK("add", "-t", "shop.orders", `{"n":1}`, "--body-json", "--id", "shop-held", "--max-attempts", "1")
+	s.OK("reserve", "-t", "shop.orders")
+	post(s, "/v1/jobs", `{"topic":"shop.orders","body_base64":"AP8="}`) // a node names it
 }
 
-func (s *shell) post(path, body string) {
-	reply, err := http.Post("http://"+os.Getenv(addrEnv)+path, "application/json", strings.NewReader(body))
-	require.NoError(s.t, err)
-	require.Less(s.t, reply.StatusCode, 300)
-	require.NoError(s.t, reply.Body.Close())
+func post(s *clitest.Shell, path, body string) {
+	reply, err := http.Post("http://"+os.Getenv(cli.AddrEnv)+path, "application/json", strings.NewReader(body))
+	require.NoError(s.T, err)
+	require.Less(s.T, reply.StatusCode, 300)
+	require.NoError(s.T, reply.Body.Close())
 }
 
 // newPushShell has a node that posts to hooks.example.com.
-func newPushShell(t *testing.T) *shell {
+func newPushShell(t *testing.T) *clitest.Shell {
 	s := newShell(t)
 	allow, err := push.ParseAllow("hooks.example.com")
 	require.NoError(t, err)
-	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator, CheckPush: allow.Check}))
+	server := httptest.NewServer(api.New(api.Options{Queue: s.Queue, Operator: s.Operator, CheckPush: allow.Check}))
 	t.Cleanup(server.Close)
-	t.Setenv(addrEnv, server.Listener.Addr().String())
+	t.Setenv(cli.AddrEnv, server.Listener.Addr().String())
 	return s
 }
 
 // exportAll returns the lines of an export of everything.
-func (s *shell) exportAll() (file string, lines []string) {
-	file = filepath.Join(s.t.TempDir(), "all.ndjson")
-	s.ok("export", "--all", "--out", file)
+func exportAll(s *clitest.Shell) (file string, lines []string) {
+	file = filepath.Join(s.T.TempDir(), "all.ndjson")
+	s.OK("export", "--all", "--out", file)
 	text, err := os.ReadFile(file)
-	require.NoError(s.t, err)
+	require.NoError(s.T, err)
 	return file, strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
@@ -78,19 +79,19 @@ const (
 func TestEverythingIsExportedAndImported(t *testing.T) {
 	from := newShell(t)
 	fillCluster(from)
-	file, want := from.exportAll()
-	require.Equal(t, imported(nothing, allOfIt, nothing)+"}\n", from.ok("import", file, "--json"), "into the cluster that it is of")
+	file, want := exportAll(from)
+	require.Equal(t, imported(nothing, allOfIt, nothing)+"}\n", from.OK("import", file, "--json"), "into the cluster that it is of")
 
 	to := newShell(t)
-	require.Equal(t, imported(allOfIt, nothing, nothing)+",\"dry_run\":true}\n", to.ok("import", file, "--json", "--dry-run"))
-	require.NotContains(t, to.ok("topics"), "mail")
-	require.Equal(t, imported(allOfIt, nothing, nothing)+"}\n", to.ok("import", file, "--json"))
-	require.NoFileExists(t, progressFile(file+".import"))
-	require.Equal(t, imported(nothing, allOfIt, nothing)+"}\n", to.ok("import", file, "--json"))
-	require.Regexp(t, `(?m)^jobs +0 +5 +0$`, to.ok("import", file, "--only", "jobs"))
+	require.Equal(t, imported(allOfIt, nothing, nothing)+",\"dry_run\":true}\n", to.OK("import", file, "--json", "--dry-run"))
+	require.NotContains(t, to.OK("topics"), "mail")
+	require.Equal(t, imported(allOfIt, nothing, nothing)+"}\n", to.OK("import", file, "--json"))
+	require.NoFileExists(t, cli.ProgressFile(file+".import"))
+	require.Equal(t, imported(nothing, allOfIt, nothing)+"}\n", to.OK("import", file, "--json"))
+	require.Regexp(t, `(?m)^jobs +0 +5 +0$`, to.OK("import", file, "--only", "jobs"))
 
 	// All but the instant, the id that a node had made, and so the order of the two.
-	_, got := to.exportAll()
+	_, got := exportAll(to)
 	same := func(lines []string) (all []string) {
 		for _, l := range lines[1:] {
 			all = append(all, regexp.MustCompile(`"id":"(shop-imported-0-\d+-\d+|\$0-\d+)"`).ReplaceAllString(l, `"id":"made"`))
@@ -103,36 +104,36 @@ func TestEverythingIsExportedAndImported(t *testing.T) {
 
 func TestAnImportGoesOnWhereItWas(t *testing.T) {
 	from := newShell(t)
-	from.ok("topic", "set", "mail", "--ttr", "30s")
-	from.stdin = manyLines(2500, func(int) string { return `{"topic":"mail","body":"x"}` })
-	from.ok("add", "-f", "-")
-	file, _ := from.exportAll()
+	from.OK("topic", "set", "mail", "--ttr", "30s")
+	from.Stdin = manyLines(2500, func(int) string { return `{"topic":"mail","body":"x"}` })
+	from.OK("add", "-f", "-")
+	file, _ := exportAll(from)
 
 	to := newShell(t)
-	to.queue.FailNext(nil, nil, nil, nil, job.Unknown("leadership was lost")) // two reads, the settings, 1000 jobs
-	code, _, errs := to.run("import", file, "--patience", "0")
-	require.Equal(t, exitUnknown, code, errs)
+	to.Queue.FailNext(nil, nil, nil, nil, job.Unknown("leadership was lost")) // two reads, the settings, 1000 jobs
+	code, _, errs := to.Run("import", file, "--patience", "0")
+	require.Equal(t, cli.ExitUnknown, code, errs)
 	require.Contains(t, errs, "1002 of 2503 lines are imported; run the same command again to go on")
-	code, _, errs = to.run("import", file, "--only", "jobs")
-	require.Equal(t, exitFailed, code)
+	code, _, errs = to.Run("import", file, "--only", "jobs")
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "is of an import with other flags")
-	to.ok("purge", "mail", "--yes", "--all", "--state", "ready") // they were done meanwhile, and are not imported again
-	require.Equal(t, `{"imported":{"topics":1,"namespaces":0,"schedules":0,"jobs":2500},"existing":`+nothing+`,"different":`+nothing+"}\n", to.ok("import", file, "--json"))
-	require.Regexp(t, `(?m)^mail +0 +1500 `, to.ok("topics"))
+	to.OK("purge", "mail", "--yes", "--all", "--state", "ready") // they were done meanwhile, and are not imported again
+	require.Equal(t, `{"imported":{"topics":1,"namespaces":0,"schedules":0,"jobs":2500},"existing":`+nothing+`,"different":`+nothing+"}\n", to.OK("import", file, "--json"))
+	require.Regexp(t, `(?m)^mail +0 +1500 `, to.OK("topics"))
 }
 
 func TestWhatDiffersStaysAndIsNamed(t *testing.T) {
 	from := newShell(t)
 	fillCluster(from)
-	file, _ := from.exportAll()
+	file, _ := exportAll(from)
 	to := newShell(t)
-	to.ok("topic", "set", "mail", "--ttr", "31s", "--description", "letters", "--expire", "12h")
-	to.ok("schedule", "put", "nightly", "--spec", "31 2 * * *", "--topic", "reports", "report")
-	to.ok("namespace", "create", "shop", "--topic-prefix", "shops.")
-	to.ok("add", "-t", "mail", "another", "--id", "later")
+	to.OK("topic", "set", "mail", "--ttr", "31s", "--description", "letters", "--expire", "12h")
+	to.OK("schedule", "put", "nightly", "--spec", "31 2 * * *", "--topic", "reports", "report")
+	to.OK("namespace", "create", "shop", "--topic-prefix", "shops.")
+	to.OK("add", "-t", "mail", "another", "--id", "later")
 	for _, dry := range []string{"--dry-run=true", "--dry-run=false"} {
-		code, out, errs := to.run("import", file, dry)
-		require.Equal(t, exitRefused, code, errs)
+		code, out, errs := to.Run("import", file, dry)
+		require.Equal(t, cli.ExitRefused, code, errs)
 		require.Regexp(t, `(?m)^topics +1 +0 +1$`, out)
 		require.Regexp(t, `(?m)^namespaces +0 +0 +1$`, out)
 		require.Regexp(t, `(?m)^schedules +1 +0 +1$`, out)
@@ -145,26 +146,26 @@ func TestWhatDiffersStaysAndIsNamed(t *testing.T) {
 			require.Contains(t, errs, says)
 		}
 	}
-	require.Contains(t, to.ok("get", "later"), "another")
+	require.Contains(t, to.OK("get", "later"), "another")
 }
 
 func TestAPushTargetNeedsItsSecretAgain(t *testing.T) {
 	from := newPushShell(t)
 	t.Setenv("TARRY_PUSH_SECRET", "0123456789abcdef")
-	from.ok("topic", "set", "mail", "--push", "https://hooks.example.com/mail")
-	file, lines := from.exportAll()
+	from.OK("topic", "set", "mail", "--push", "https://hooks.example.com/mail")
+	file, lines := exportAll(from)
 	require.NotContains(t, strings.Join(lines, "\n"), "0123456789abcdef")
 
 	to := newPushShell(t)
 	for range 2 {
-		code, _, errs := to.run("import", file)
-		require.Equal(t, exitOK, code, errs)
+		code, _, errs := to.Run("import", file)
+		require.Equal(t, cli.ExitOK, code, errs)
 		require.Contains(t, errs, "topic mail: its push target is left out")
 	}
-	require.NotContains(t, to.ok("topic", "get", "mail", "--json"), "https")
+	require.NotContains(t, to.OK("topic", "get", "mail", "--json"), "https")
 	t.Setenv("TARRY_PUSH_SECRET", "another secret, of 16 bytes")
-	to.ok("topic", "set", "mail", "--push", "https://hooks.example.com/mail")
-	_, _, errs := to.run("import", file)
+	to.OK("topic", "set", "mail", "--push", "https://hooks.example.com/mail")
+	_, _, errs := to.Run("import", file)
 	require.NotContains(t, errs, "left out")
 }
 
@@ -176,13 +177,13 @@ func TestAnImportFromNowPutsDueTimesOff(t *testing.T) {
 {"type":"job","id":"b","topic":"t","state":"dead","due_at":"2001-01-01T10:00:00Z","died_at":"2001-01-01T00:00:00Z","ttr":60,"priority":1,"max_attempts":1,"body":1}
 {"type":"end","topics":1,"namespaces":0,"schedules":0,"jobs":2}
 `
-	s.ok("import", writeFile(t, text), "--from-now")
-	require.Regexp(t, `due +in (10h|9h59m)`, s.ok("get", "a"))
-	require.Contains(t, s.ok("get", "b", "--json"), `"died_at":"2001-01-01T00:00:00Z"`)
-	require.Contains(t, s.ok("topics", "--json"), `"paused":true`)
-	s.ok("delete", "a")
-	s.ok("import", writeFile(t, text))
-	require.Contains(t, s.ok("get", "a", "--json"), `"state":"ready","revision":2`)
+	s.OK("import", writeFile(t, text), "--from-now")
+	require.Regexp(t, `due +in (10h|9h59m)`, s.OK("get", "a"))
+	require.Contains(t, s.OK("get", "b", "--json"), `"died_at":"2001-01-01T00:00:00Z"`)
+	require.Contains(t, s.OK("topics", "--json"), `"paused":true`)
+	s.OK("delete", "a")
+	s.OK("import", writeFile(t, text))
+	require.Contains(t, s.OK("get", "a", "--json"), `"state":"ready","revision":2`)
 }
 
 func TestAFileThatIsNoExportChangesNothing(t *testing.T) {
@@ -211,29 +212,29 @@ func TestAFileThatIsNoExportChangesNothing(t *testing.T) {
 		"line 3: created_at is missing; a job whose id a node made needs it":           with(`"id":"a"`, `"id":"$0-5"`),
 		"line 3: priority must be a whole number from 0 to 4294967295, not -1":         with(`"priority":1`, `"priority":-1`),
 	} {
-		code, _, errs := s.run("import", writeFile(t, text))
-		require.Equal(t, exitRefused, code, says)
+		code, _, errs := s.Run("import", writeFile(t, text))
+		require.Equal(t, cli.ExitRefused, code, says)
 		require.Contains(t, errs, says)
 	}
-	require.Empty(t, s.queue.Ops())
+	require.Empty(t, s.Queue.Ops())
 
 	// What the rules of the values forbid is known when it is imported.
 	for says, text := range map[string]string{
 		"line 3: attempts is 1 of 1; a job that waits needs one more": with(`"ttr"`, `"attempts":1,"ttr"`),
 		"line 3: ttr is 0 s": with(`"ttr":60`, `"ttr":0`),
 	} {
-		code, _, errs := s.run("import", writeFile(t, strings.Replace(text, `"jobs":1`, `"jobs":2`, 1)))
-		require.Equal(t, exitRefused, code, says)
+		code, _, errs := s.Run("import", writeFile(t, strings.Replace(text, `"jobs":1`, `"jobs":2`, 1)))
+		require.Equal(t, cli.ExitRefused, code, says)
 		require.Contains(t, errs, says)
 	}
-	code, _, errs := s.run("import", t.TempDir())
-	require.Equal(t, exitFailed, code)
+	code, _, errs := s.Run("import", t.TempDir())
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "it must be a regular file")
-	code, _, errs = s.run("import", writeFile(t, head), "--only", "tokens")
-	require.Equal(t, exitUsage, code)
+	code, _, errs = s.Run("import", writeFile(t, head), "--only", "tokens")
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, `"tokens" is none of topics, namespaces, schedules and jobs`)
-	code, _, _ = s.run("export", "--all", "mail")
-	require.Equal(t, exitUsage, code)
+	code, _, _ = s.Run("export", "--all", "mail")
+	require.Equal(t, cli.ExitUsage, code)
 }
 
 // A release imports what an earlier one has exported. Files are added here, and never changed.
@@ -246,59 +247,15 @@ func TestExportsOfEarlierReleasesAreImported(t *testing.T) {
 		text, err := os.ReadFile(golden)
 		require.NoError(t, err)
 		file := writeFile(t, string(text))
-		s.ok("import", file, "--only", "topics")
+		s.OK("import", file, "--only", "topics")
 		t.Setenv("TARRY_PUSH_SECRET", "0123456789abcdef")
-		s.ok("topic", "set", "every", "--push", "https://hooks.example.com/a", "--push-job-urls", "--push-timeout", "5s", "--push-concurrency", "3")
-		s.ok("import", file)
-		_, lines := s.exportAll()
+		s.OK("topic", "set", "every", "--push", "https://hooks.example.com/a", "--push-job-urls", "--push-timeout", "5s", "--push-concurrency", "3")
+		s.OK("import", file)
+		_, lines := exportAll(s)
 		want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 		require.Len(t, lines, len(want), golden)
 		for i := 1; i < len(want); i++ {
 			require.JSONEq(t, want[i], lines[i], "%s: line %d", golden, i+1)
 		}
 	}
-}
-
-// Any line is understood or refused by an error that says why, and what is understood is
-// written as it was read.
-func FuzzExportedLine(f *testing.F) {
-	files, err := filepath.Glob("testdata/export-*.ndjson")
-	require.NoError(f, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(f, err)
-		for line := range strings.Lines(string(text)) {
-			f.Add([]byte(line))
-		}
-	}
-	f.Add([]byte(`{"type":"job","id":"$0-1","created_at":"2026-01-01T00:00:00Z"}`))
-	f.Add([]byte(`{"type":"schedule","schedule":"s","job":{"backoff":[1]}}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		if _, err := decodeHead(line); err != nil {
-			require.NotEmpty(t, err.Error())
-		}
-		kind, v, err := decodeExported(line)
-		if err != nil {
-			require.NotEmpty(t, err.Error())
-			return
-		}
-		if j, is := v.(*exportedJob); is {
-			new(fileImport).adapt(&j.ImportedJob)
-			require.False(t, strings.HasPrefix(j.ID, "$"))
-		}
-		difference, err := firstDifference(v, v)
-		require.NoError(t, err)
-		require.Empty(t, difference)
-		require.True(t, kind == kindEnd || new(exportCounts).of(kind) != nil)
-	})
-}
-
-func TestTheAttemptUnderWayCountsUnlessItIsTheLast(t *testing.T) {
-	all := &everything{}
-	for _, tt := range []struct{ attempts, most, want uint32 }{{1, 3, 1}, {3, 3, 2}, {9, 0, 9}} {
-		j := all.jobLine(&client.Job{State: "reserved", Attempts: tt.attempts, MaxAttempts: tt.most})
-		require.Equal(t, client.StateReady, j.State)
-		require.Equal(t, tt.want, j.Attempts)
-	}
-	require.Equal(t, uint32(3), all.jobLine(&client.Job{State: "dead", Attempts: 3, MaxAttempts: 3}).Attempts)
 }

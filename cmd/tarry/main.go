@@ -2,69 +2,39 @@
 // client for producers and consumers, the operators' commands and the load
 // generator.
 //
-// Start at newRoot in main.go, the tree of commands. Server: server.go and config.go.
-// Clients and operators: command.go and values.go for what they share, then the file of
-// the command. usage.go holds what reads the command line beside cobra.
+// Start at newRoot, the tree of commands. They are in internal/server (tarry server), internal/jobs (producers
+// and consumers), internal/ops (operators) and internal/archive (files: exports, backups, recovery); all of
+// them are made with internal/cli.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tarry/cmd/tarry/internal/archive"
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/jobs"
+	"tarry/cmd/tarry/internal/ops"
+	"tarry/cmd/tarry/internal/server"
 )
 
 // version is set by the linker: -X main.version=...
 var version = "development"
 
-// The help lists commands in the order of sections.
-func init() { cobra.EnableCommandSorting = false }
+func init() {
+	cli.Version = version
+	cobra.EnableCommandSorting = false // the help lists them in the order of sections
+}
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run runs the command that args name and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	stdout, stderr = standard(stdout), standard(stderr)
-	root := newRoot()
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	args = flagsBehind(root, args)
-	root.SetArgs(twoDashes(root, args))
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		complete(root)
-	}
-	cmd, err := root.ExecuteContextC(ctx)
-	return report(notePrinter{printer{stderr}}, cmd, err)
-}
-
-// report prints why a command failed, and returns its exit code.
-func report(stderr notePrinter, cmd *cobra.Command, err error) int {
-	code := exitCode(err)
-	var usage usageError
-	var silent exit
-	switch {
-	case err == nil || errors.As(err, &silent):
-	case errors.As(err, &usage):
-		lines := strings.Split(err.Error(), "\n")
-		if len(lines) == 1 {
-			stderr.line("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
-			return code
-		}
-		stderr.line("%s: %d mistakes; see %s --help", cmd.CommandPath(), len(lines), cmd.CommandPath())
-		for _, line := range lines {
-			stderr.line("  %s", line)
-		}
-	case cmd.Annotations[toldAnnotation] == explain(err):
-		stderr.line("%s: no attempt has succeeded", cmd.CommandPath())
-	default:
-		stderr.line("%s: %s", cmd.CommandPath(), explain(err))
-	}
-	return code
+	return cli.RunTree(ctx, newRoot(), args, stdin, stdout, stderr)
 }
 
 // section is a group of commands in the help.
@@ -75,28 +45,24 @@ type section struct {
 
 func sections() []section {
 	return []section{
-		{"node", "Run a node:", []*cobra.Command{serverCommand(os.LookupEnv, serve)}},
+		{"node", "Run a node:", []*cobra.Command{server.Command(os.LookupEnv, server.Serve)}},
 		{"clients", "Producers and consumers:", []*cobra.Command{
-			addCommand(), reserveCommand(), streamCommand(), workCommand(),
-			finishCommand(), releaseCommand(), touchCommand(), buryCommand(), kickCommand(),
-			deleteCommand(), updateCommand(), moveCommand(), rescheduleCommand(), purgeCommand(),
-			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), forecastCommand(), deadCommand(), exportCommand(), importCommand(), topCommand(), pauseCommand(), resumeCommand(),
-			scheduleCommand(), topicCommand(),
+			jobs.AddCommand(), jobs.ReserveCommand(), jobs.StreamCommand(), jobs.WorkCommand(),
+			jobs.FinishCommand(), jobs.ReleaseCommand(), jobs.TouchCommand(), jobs.BuryCommand(), jobs.KickCommand(),
+			jobs.DeleteCommand(), jobs.UpdateCommand(), jobs.MoveCommand(), jobs.RescheduleCommand(), jobs.PurgeCommand(),
+			jobs.ListCommand(), jobs.GetCommand(), jobs.HistoryCommand(), jobs.ExplainCommand(), jobs.TopicsCommand(), jobs.StatsCommand(), jobs.ForecastCommand(), jobs.DeadCommand(), archive.ExportCommand(), archive.ImportCommand(), jobs.TopCommand(), jobs.PauseCommand(), jobs.ResumeCommand(),
+			jobs.ScheduleCommand(), jobs.TopicCommand(),
 		}},
-		{"operators", "Operators:", []*cobra.Command{clusterCommand(), doctorCommand(), debugCommand(), namespaceCommand(), tokenCommand(), authCommand(), certCommand(), keygenCommand(), keyringCommand(), secretsCommand(), readyCommand(), backupCommand(), restoreCommand(), checkCommand(), recoverCommand(), standbyCommand()}},
-		{"others", "Others:", []*cobra.Command{benchCommand(), planCommand(), versionCommand()}},
+		{"operators", "Operators:", []*cobra.Command{ops.ClusterCommand(), ops.DoctorCommand(), ops.DebugCommand(), ops.NamespaceCommand(), ops.TokenCommand(), ops.AuthCommand(), ops.CertCommand(), ops.KeygenCommand(), ops.KeyringCommand(), ops.SecretsCommand(), ops.ReadyCommand(), archive.BackupCommand(), archive.RestoreCommand(), archive.CheckCommand(), archive.RecoverCommand(), ops.StandbyCommand()}},
+		{"others", "Others:", []*cobra.Command{ops.BenchCommand(), ops.PlanCommand(), versionCommand()}},
 	}
 }
 
 // newRoot makes the tree of all commands.
 func newRoot() *cobra.Command {
-	root := group("tarry", "a delay queue that survives the loss of a node",
-		"A delay queue that survives the loss of a node: its server, and the commands for\nproducers, consumers and operators.")
-	root.Version = version
-	root.SetVersionTemplate("tarry {{.Version}}\n")
-	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
+	root := cli.RootOf()
+	root.Short = "a delay queue that survives the loss of a node"
+	root.Long = "A delay queue that survives the loss of a node: its server, and the commands for\nproducers, consumers and operators."
 	for _, s := range sections() {
 		root.AddGroup(&cobra.Group{ID: s.id, Title: s.title})
 		for _, c := range s.commands {
@@ -104,7 +70,7 @@ func newRoot() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(exitCodesTopic())
+	root.AddCommand(cli.ExitCodesTopic())
 	root.SetHelpCommandGroupID("others")
 	root.SetCompletionCommandGroupID("others")
 	return root
@@ -112,7 +78,7 @@ func newRoot() *cobra.Command {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the version of this binary", Args: flagsOnly,
+		Use: "version", Short: "print the version of this binary", Args: cli.FlagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "tarry", version)
 			return err

@@ -12,40 +12,28 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"tarry/client"
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
 )
 
-// evil has what steers a terminal, breaks lines and turns the direction of writing.
-const evil = "\x1b[31m\x07\r\n\t\u0085\u009b2J\u202e\u2066\u061c\u2028\u200f\x7fend"
-
-func requireHarmless(t *testing.T, text string, lines int) {
-	t.Helper()
-	require.True(t, utf8.ValidString(text), "%q", text)
-	for _, r := range text {
-		require.False(t, r != '\n' && unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control), "%q in %q", r, text)
-	}
-	require.LessOrEqual(t, strings.Count(text, "\n"), lines, "%q", text)
-}
-
 func TestHarmlessTextOfJSONIsTheSameJSON(t *testing.T) {
-	for _, text := range []string{"plain", "ünï ⚙ 漢字 👩‍👧", evil, ""} {
+	for _, text := range []string{"plain", "ünï ⚙ 漢字 👩‍👧", clitest.Evil, ""} {
 		line, err := json.Marshal(text)
 		require.NoError(t, err)
-		shown := harmless(string(line), "")
-		requireHarmless(t, shown, 0)
+		shown := cli.Harmless(string(line), "")
+		clitest.RequireHarmless(t, shown, 0)
 		var back string
 		require.NoError(t, json.Unmarshal([]byte(shown), &back))
 		require.Equal(t, text, back)
 	}
-	require.Equal(t, "ünï ⚙ 漢字 👩‍👧", harmless("ünï ⚙ 漢字 👩‍👧", ""))
-	requireHarmless(t, harmless("\x9b2J \xff", ""), 0)
+	require.Equal(t, "ünï ⚙ 漢字 👩‍👧", cli.Harmless("ünï ⚙ 漢字 👩‍👧", ""))
+	clitest.RequireHarmless(t, cli.Harmless("\x9b2J \xff", ""), 0)
 }
 
 // examples are the command lines in the help of all commands that talk to a node. They may
@@ -98,12 +86,12 @@ func fill(v reflect.Value) {
 		*value = time.Unix(2e9, 0)
 		return
 	case *json.RawMessage:
-		*value, _ = json.Marshal(evil)
+		*value, _ = json.Marshal(clitest.Evil)
 		return
 	}
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(evil)
+		v.SetString(clitest.Evil)
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int32, reflect.Int64:
@@ -149,9 +137,9 @@ func fields(line string) (words []string) {
 // text is evil: in answers, in lists, in reasons and in errors.
 func TestWhatNodesSayIsPrintedHarmless(t *testing.T) {
 	answers := evilAnswers(t)
-	failure, err := json.Marshal(map[string]string{"code": evil, "error": evil, "outcome": evil})
+	failure, err := json.Marshal(map[string]string{"code": clitest.Evil, "error": clitest.Evil, "outcome": clitest.Evil})
 	require.NoError(t, err)
-	failures := map[int][]byte{http.StatusConflict: failure, http.StatusInternalServerError: []byte(evil)}
+	failures := map[int][]byte{http.StatusConflict: failure, http.StatusInternalServerError: []byte(clitest.Evil)}
 	type reply struct {
 		status int
 		body   []byte
@@ -170,7 +158,7 @@ func TestWhatNodesSayIsPrintedHarmless(t *testing.T) {
 		defer cancel()
 		var out, errs bytes.Buffer
 		run(ctx, append(args[:len(args):len(args)], "--addr", node.Listener.Addr().String(), "--patience", "0"), strings.NewReader("body"), &out, &errs)
-		requireHarmless(t, out.String(), 40)
+		clitest.RequireHarmless(t, out.String(), 40)
 		notes := 3
 		switch args[0] {
 		case "work":
@@ -178,7 +166,7 @@ func TestWhatNodesSayIsPrintedHarmless(t *testing.T) {
 		case "debug":
 			notes = 20 // one for each file that is not in the bundle
 		}
-		requireHarmless(t, errs.String(), notes)
+		clitest.RequireHarmless(t, errs.String(), notes)
 		if strings.Contains(out.String()+errs.String(), "u202e") {
 			shown++
 		}

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
 )
 
 // lead runs a node of its own until it leads, stops it, and returns its log.
@@ -19,15 +22,15 @@ func lead(t *testing.T, dir string) string {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	args := []string{
-		"--data-dir", dir, "--http-addr", freeAddr(t), "--cluster-addr", freeAddr(t),
-		"--gossip-addr", freeAddr(t), "--beanstalk-addr", "off", "--disk-low-water", "1",
+		"--data-dir", dir, "--http-addr", clitest.FreeAddr(t), "--cluster-addr", clitest.FreeAddr(t),
+		"--gossip-addr", clitest.FreeAddr(t), "--beanstalk-addr", "off", "--disk-low-water", "1",
 	}
-	var log, out logBuffer
+	var log, out clitest.LogBuffer
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=leading") }, 30*time.Second, 10*time.Millisecond, log.String())
 	stop()
-	require.Equal(t, exitOK, <-ended, log.String())
+	require.Equal(t, cli.ExitOK, <-ended, log.String())
 	return log.String()
 }
 

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
 	"tarry/internal/certs"
 	"tarry/internal/certs/certstest"
 )
@@ -26,13 +28,13 @@ func TestClientsSpeakTLSWithANode(t *testing.T) {
 	defer stop()
 	a := certstest.New(t, "orders")
 	server, client := a.Issue(certs.RoleServer, "q", time.Hour, "127.0.0.1"), a.Issue(certs.RoleClient, "billing", time.Hour)
-	addr, tubes, data := freeAddr(t), freeAddr(t), t.TempDir()
+	addr, tubes, data := clitest.FreeAddr(t), clitest.FreeAddr(t), t.TempDir()
 	args := []string{
-		"--data-dir", data, "--http-addr", addr, "--cluster-addr", freeAddr(t), "--gossip-addr", freeAddr(t), "--beanstalk-addr", tubes, "--disk-low-water", "0",
+		"--data-dir", data, "--http-addr", addr, "--cluster-addr", clitest.FreeAddr(t), "--gossip-addr", clitest.FreeAddr(t), "--beanstalk-addr", tubes, "--disk-low-water", "0",
 		"--http-tls-mode", "require", "--http-tls-cert", server.Cert, "--http-tls-key", server.Key, "--http-client-ca", a.CA,
 		"--beanstalk-tls-mode", "require", "--beanstalk-tls-cert", server.Cert, "--beanstalk-tls-key", server.Key, "--beanstalk-client-ca", a.CA,
 	}
-	var log, out logBuffer
+	var log, out clitest.LogBuffer
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 
@@ -90,19 +92,19 @@ func TestClientsSpeakTLSWithANode(t *testing.T) {
 	// A certificate that names a token acts with it, on both ports.
 	admin := a.Issue(certs.RoleToken, "root", time.Hour)
 	s := newShell(t)
-	t.Setenv(tokenFileEnv, "")
+	t.Setenv(cli.TokenFileEnv, "")
 	secure := func(f certs.Files, args ...string) []string {
 		return append(args, "--addr", "https://"+addr, "--tls-ca", a.CA, "--tls-cert", f.Cert, "--tls-key", f.Key)
 	}
-	s.ok(secure(client, "auth", "bootstrap", "--data-dir", data, "-o", filepath.Join(data, "root.token"))...)
-	require.Contains(t, s.ok(secure(admin, "auth", "check")...), "token root")
-	s.ok(secure(admin, "auth", "mode", "enforce")...)
-	code, _, errs := s.run(secure(client, "list", "default")...)
-	require.NotEqual(t, exitOK, code)
+	s.OK(secure(client, "auth", "bootstrap", "--data-dir", data, "-o", filepath.Join(data, "root.token"))...)
+	require.Contains(t, s.OK(secure(admin, "auth", "check")...), "token root")
+	s.OK(secure(admin, "auth", "mode", "enforce")...)
+	code, _, errs := s.Run(secure(client, "list", "default")...)
+	require.NotEqual(t, cli.ExitOK, code)
 	require.Contains(t, errs, "token")
-	s.ok(secure(admin, "list", "default")...)
-	code, _, errs = s.run(secure(admin, "list", "default", "--token-file", filepath.Join(data, "root.token"))...)
-	require.NotEqual(t, exitOK, code)
+	s.OK(secure(admin, "list", "default")...)
+	code, _, errs = s.Run(secure(admin, "list", "default", "--token-file", filepath.Join(data, "root.token"))...)
+	require.NotEqual(t, cli.ExitOK, code)
 	require.Contains(t, errs, "send one of them")
 	named, err := tls.LoadX509KeyPair(admin.Cert, admin.Key)
 	require.NoError(t, err)
@@ -112,35 +114,21 @@ func TestClientsSpeakTLSWithANode(t *testing.T) {
 	require.Equal(t, "INTERNAL_ERROR\r\n", ask(secured, err, "put 0 0 60 1\r\nx\r\nquit\r\n"))
 
 	stop()
-	require.Equal(t, exitOK, <-ended, log.String())
+	require.Equal(t, cli.ExitOK, <-ended, log.String())
 	require.NotContains(t, strings.ReplaceAll(log.String(), "the HTTP server complains", ""), "level=ERROR")
 }
 
 func TestTLSNeedsItsFiles(t *testing.T) {
 	s := newShell(t)
 	for _, port := range []string{"http", "beanstalk"} {
-		code, _, errs := s.run("server", "--"+port+"-tls-mode", "require")
-		require.Equal(t, exitUsage, code)
+		code, _, errs := s.Run("server", "--"+port+"-tls-mode", "require")
+		require.Equal(t, cli.ExitUsage, code)
 		require.Contains(t, errs, "--"+port+"-tls-cert")
-		code, _, errs = s.run("server", "--"+port+"-tls-mode", "yes")
-		require.Equal(t, exitUsage, code)
+		code, _, errs = s.Run("server", "--"+port+"-tls-mode", "yes")
+		require.Equal(t, cli.ExitUsage, code)
 		require.Contains(t, errs, "optional")
 	}
-	code, _, errs := s.run("server", "--cluster-tls-mode", "accept")
-	require.Equal(t, exitUsage, code)
+	code, _, errs := s.Run("server", "--cluster-tls-mode", "accept")
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "--cluster-tls-ca")
-}
-
-func TestACertificateThatClientsWouldRefuseIsRefused(t *testing.T) {
-	now := time.Now()
-	leaf := func(from, to time.Time, usage ...x509.ExtKeyUsage) *certs.Loaded {
-		return &certs.Loaded{Certificate: tls.Certificate{Leaf: &x509.Certificate{NotBefore: from, NotAfter: to, ExtKeyUsage: usage}}}
-	}
-	before, after := now.Add(-time.Hour), now.Add(time.Hour)
-	require.NoError(t, servable(leaf(before, after)))
-	require.NoError(t, servable(leaf(before, after, x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth)))
-	require.NoError(t, servable(leaf(before, after, x509.ExtKeyUsageAny)))
-	require.ErrorContains(t, servable(leaf(before, after, x509.ExtKeyUsageClientAuth)), "not for a server")
-	require.ErrorContains(t, servable(leaf(before, before.Add(time.Minute))), "ended at")
-	require.ErrorContains(t, servable(leaf(after, after.Add(time.Minute))), "not valid before")
 }

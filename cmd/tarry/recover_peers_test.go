@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/cli"
 )
 
 func TestRecoverPeersMakesAFile(t *testing.T) {
@@ -21,13 +23,13 @@ func TestRecoverPeersMakesAFile(t *testing.T) {
 		return path
 	}
 	n3, n4, n5 := write("n3", 7), write("n4", 8), write("n5", 9)
-	code, out, errs := s.run("recover", "peers", n4, n5)
-	require.Equal(t, exitOK, code, errs)
+	code, out, errs := s.Run("recover", "peers", n4, n5)
+	require.Equal(t, cli.ExitOK, code, errs)
 	require.JSONEq(t, `{"version":1,"cluster_id":"c","nodes":[`+
 		`{"server_id":"n4.aa","address":"h4:7301","applied_index":5,"last_index":8,"last_term":2,"vote_term":3},`+
 		`{"server_id":"n5.aa","address":"h5:7301","applied_index":5,"last_index":9,"last_term":2,"vote_term":3}]}`, out)
-	code, _, errs = s.run("recover", "peers", n3, n4, n5)
-	require.Equal(t, exitFailed, code)
+	code, _, errs = s.Run("recover", "peers", n3, n4, n5)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "they are a majority")
 
 	for says, args := range map[string][]string{
@@ -36,11 +38,11 @@ func TestRecoverPeersMakesAFile(t *testing.T) {
 		"--yes and --dry-run need":                     {"--data-dir", dir, "--dry-run"},
 		"needs --data-dir, the directory of a stopped": {"--peers", n4},
 	} {
-		code, _, errs := s.run(append([]string{"recover"}, args...)...)
-		require.Equal(t, exitUsage, code, errs)
+		code, _, errs := s.Run(append([]string{"recover"}, args...)...)
+		require.Equal(t, cli.ExitUsage, code, errs)
 		require.Contains(t, errs, says)
 	}
-	code, _, errs = s.run("recover", "--data-dir", dir, "--peers", n4)
-	require.Equal(t, exitFailed, code)
+	code, _, errs = s.Run("recover", "--data-dir", dir, "--peers", n4)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "has version 0, and this release knows version 1")
 }

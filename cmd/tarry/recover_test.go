@@ -9,25 +9,8 @@ import (
 
 	"tarry/cluster/datadir"
 	"tarry/cluster/recovery"
+	"tarry/cmd/tarry/internal/cli"
 )
-
-// What a recovery loses depends on who has acknowledged writes.
-func TestARecoverySaysWhatMayBeLost(t *testing.T) {
-	voter := func(id string) recovery.Member { return recovery.Member{ServerID: id, Voter: true} }
-	for _, c := range []struct {
-		members []recovery.Member
-		says    string
-	}{
-		{[]recovery.Member{voter("n1.a")}, "Nothing is lost"},
-		{[]recovery.Member{voter("n1.a"), {ServerID: "n2.b"}}, "Nothing is lost"},
-		{[]recovery.Member{voter("n2.b"), {ServerID: "n1.a"}}, "after index 7 are lost"},
-		{[]recovery.Member{voter("n2.b")}, "It was no voter"},
-		{[]recovery.Member{voter("n1.a"), voter("n2.b"), voter("n3.c")}, "acknowledged by 2 of 3 voters"},
-		{nil, "nobody can say"},
-	} {
-		require.Contains(t, mayBeLost(&recovery.Held{NodeID: "n1", ServerID: "n1.a", LastIndex: 7, Members: c.members}), c.says)
-	}
-}
 
 // The only voter of a cluster starts as it is, so a second recovery changes nothing. One that was
 // interrupted is ended, even if the node is the only voter by then.
@@ -38,7 +21,7 @@ func TestTheOnlyVoterNeedsNoRecovery(t *testing.T) {
 	recovers := func(flags ...string) string {
 		var out, errs bytes.Buffer
 		args := append([]string{"recover", "--data-dir", data, "--as-only-voter", "--yes"}, flags...)
-		require.Equal(t, exitOK, run(t.Context(), args, strings.NewReader(""), &out, &errs), errs.String())
+		require.Equal(t, cli.ExitOK, run(t.Context(), args, strings.NewReader(""), &out, &errs), errs.String())
 		return out.String()
 	}
 	cluster := func() string {

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"tarry/cmd/tarry/internal/cli"
 )
 
 var (
@@ -27,7 +29,7 @@ const (
 
 // documented is the tree as a user has it, whatever the environment.
 func documented(t *testing.T) *cobra.Command {
-	t.Setenv(addrEnv, "")
+	t.Setenv(cli.AddrEnv, "")
 	root := newRoot()
 	root.DisableAutoGenTag = true
 	return root
@@ -37,10 +39,10 @@ func documented(t *testing.T) *cobra.Command {
 func reference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("\n## Exit codes\n\n| code | meaning |\n|---|---|\n")
-	for _, c := range exitCodes {
-		fmt.Fprintf(&b, "| %d | %s |\n", c.code, c.meaning)
+	for _, c := range cli.ExitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", c.Code, c.Meaning)
 	}
-	b.WriteString("\n## Flags of all commands that call a node\n\n```\n" + commonFlags().FlagUsages() + "```\n")
+	b.WriteString("\n## Flags of all commands that call a node\n\n```\n" + cli.CommonFlags().FlagUsages() + "```\n")
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
 		for _, c := range root.Commands() {
@@ -59,7 +61,7 @@ func describe(b *strings.Builder, c *cobra.Command) {
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		client := c.Flags().Lookup("patience") != nil
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !client || commonFlags().Lookup(f.Name) == nil {
+			if !client || cli.CommonFlags().Lookup(f.Name) == nil {
 				flags.AddFlag(f)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/backup"
+	"tarry/cmd/tarry/internal/clitest"
 )
 
 // A damaged file is found before the cluster, which does not even run here, has any work.
@@ -38,7 +39,7 @@ func TestRestoreReplaceFirstReadsTheFile(t *testing.T) {
 			file, safety := filepath.Join(dir, "of.backup"), filepath.Join(dir, "safety.backup")
 			require.NoError(t, os.WriteFile(file, c.file, 0o600))
 			var errs bytes.Buffer
-			args := []string{"restore", file, "--replace", "--yes", "--addr", freeAddr(t), "--patience", "0s", "--safety-backup", safety}
+			args := []string{"restore", file, "--replace", "--yes", "--addr", clitest.FreeAddr(t), "--patience", "0s", "--safety-backup", safety}
 			require.NotZero(t, run(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &errs))
 			require.Contains(t, errs.String(), c.says)
 			if name != "whole" {

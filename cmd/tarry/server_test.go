@@ -2,59 +2,34 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"tarry/internal/freeport"
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
+	"tarry/cmd/tarry/internal/server"
 )
-
-// logBuffer is written by the server and read by the test.
-type logBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// freeAddr is an address that nobody listens at.
-func freeAddr(t *testing.T) string {
-	port, err := freeport.Take()
-	require.NoError(t, err)
-	return fmt.Sprint("127.0.0.1:", port)
-}
 
 func TestASingleNodeThatIsWellLogsNoWarning(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	args := []string{
-		"--data-dir", t.TempDir(), "--http-addr", freeAddr(t), "--cluster-addr", freeAddr(t),
-		"--gossip-addr", freeAddr(t), "--beanstalk-addr", freeAddr(t),
+		"--data-dir", t.TempDir(), "--http-addr", clitest.FreeAddr(t), "--cluster-addr", clitest.FreeAddr(t),
+		"--gossip-addr", clitest.FreeAddr(t), "--beanstalk-addr", clitest.FreeAddr(t),
 		"--disk-low-water", "0", // that of the machine that runs the test
 	}
-	var log, out logBuffer
+	var log, out clitest.LogBuffer
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=leading") }, 30*time.Second, 10*time.Millisecond)
 	stop()
-	require.Equal(t, exitOK, <-ended, log.String())
+	require.Equal(t, cli.ExitOK, <-ended, log.String())
 	text := strings.TrimSpace(log.String())
 	for line := range strings.Lines(text) {
 		require.Contains(t, line, "level=INFO", text)
@@ -63,35 +38,35 @@ func TestASingleNodeThatIsWellLogsNoWarning(t *testing.T) {
 }
 
 func TestAnAddressInUseIsToldWithItsFlag(t *testing.T) {
-	taken := freeAddr(t)
+	taken := clitest.FreeAddr(t)
 	first, err := net.Listen("tcp", taken)
 	require.NoError(t, err)
 	defer first.Close()
 	for flag, args := range map[string][]string{
 		"--http-addr":      {"--http-addr", taken, "--beanstalk-addr", "off"},
-		"--beanstalk-addr": {"--http-addr", freeAddr(t), "--beanstalk-addr", taken},
+		"--beanstalk-addr": {"--http-addr", clitest.FreeAddr(t), "--beanstalk-addr", taken},
 	} {
-		var log, out logBuffer
-		require.Equal(t, exitFailed, run(t.Context(), append([]string{"server"}, append(args, "--data-dir", t.TempDir())...), nil, &out, &log))
+		var log, out clitest.LogBuffer
+		require.Equal(t, cli.ExitFailed, run(t.Context(), append([]string{"server"}, append(args, "--data-dir", t.TempDir())...), nil, &out, &log))
 		require.Contains(t, log.String(), flag)
 	}
 }
 
 func TestDashboardIsServedUnlessItIsOff(t *testing.T) {
-	for mode, want := range map[string]int{uiOn: http.StatusOK, uiReadOnly: http.StatusOK, uiOff: http.StatusNotFound} {
+	for mode, want := range map[string]int{server.UIOn: http.StatusOK, server.UIReadOnly: http.StatusOK, server.UIOff: http.StatusNotFound} {
 		t.Run(mode, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
-			addr := freeAddr(t)
+			addr := clitest.FreeAddr(t)
 			args := []string{
-				"--ui", mode, "--data-dir", t.TempDir(), "--http-addr", addr, "--cluster-addr", freeAddr(t),
-				"--gossip-addr", freeAddr(t), "--beanstalk-addr", "off",
+				"--ui", mode, "--data-dir", t.TempDir(), "--http-addr", addr, "--cluster-addr", clitest.FreeAddr(t),
+				"--gossip-addr", clitest.FreeAddr(t), "--beanstalk-addr", "off",
 			}
-			var log, out logBuffer
+			var log, out clitest.LogBuffer
 			ended := make(chan int, 1)
 			go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 			defer func() {
 				stop()
-				require.Equal(t, exitOK, <-ended, log.String())
+				require.Equal(t, cli.ExitOK, <-ended, log.String())
 			}()
 			require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=serving") }, 30*time.Second, 10*time.Millisecond)
 			answer, err := http.Get("http://" + addr + "/ui/")
@@ -102,7 +77,7 @@ func TestDashboardIsServedUnlessItIsOff(t *testing.T) {
 			require.Equal(t, want, answer.StatusCode, string(page))
 			if want == http.StatusOK {
 				require.Contains(t, string(page), "node <b>n1</b>")
-				require.Equal(t, mode == uiReadOnly, strings.Contains(string(page), "read-only"))
+				require.Equal(t, mode == server.UIReadOnly, strings.Contains(string(page), "read-only"))
 			}
 		})
 	}

@@ -12,21 +12,24 @@ import (
 	"tarry/api"
 	"tarry/api/access"
 	"tarry/api/apitest"
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
+	"tarry/cmd/tarry/internal/server"
 )
 
 // closedShell is a shell whose queue can need tokens, in a directory of its own with the data
 // directory of the node.
-func closedShell(t *testing.T) *shell {
-	s := &shell{t: t, queue: apitest.New(t), operator: &apitest.Operator{}}
+func closedShell(t *testing.T) *clitest.Shell {
+	s := &clitest.Shell{T: t, Root: newRoot, Queue: apitest.New(t), Operator: &apitest.Operator{}}
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("tarry-data", 0o700))
-	require.NoError(t, makeBootstrapSecret("tarry-data"))
-	control := access.Open(access.Options{Source: s.queue})
+	require.NoError(t, server.MakeBootstrapSecret("tarry-data"))
+	control := access.Open(access.Options{Source: s.Queue})
 	t.Cleanup(control.Close)
-	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator, Access: control, CheckBootstrap: checksBootstrap("tarry-data"), AuthReset: &resetFile{dir: "tarry-data"}}))
+	server := httptest.NewServer(api.New(api.Options{Queue: s.Queue, Operator: s.Operator, Access: control, CheckBootstrap: server.ChecksBootstrap("tarry-data"), AuthReset: &server.ResetFile{Dir: "tarry-data"}}))
 	t.Cleanup(server.Close)
-	t.Setenv(addrEnv, server.Listener.Addr().String())
-	t.Setenv(tokenFileEnv, "")
+	t.Setenv(cli.AddrEnv, server.Listener.Addr().String())
+	t.Setenv(cli.TokenFileEnv, "")
 	return s
 }
 
@@ -49,7 +52,7 @@ func TestThePageAboutTokens(t *testing.T) {
 			}
 			words := shellWords(line)
 			require.Equal(t, "tarry", words[0], line)
-			printed += s.ok(words[1:]...)
+			printed += s.OK(words[1:]...)
 			commands++
 		}
 		if m[2] != "" {
@@ -57,8 +60,8 @@ func TestThePageAboutTokens(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, commands, 13)
-	code, _, errs := s.run("--token-file", "mailer.token", "reserve", "--topic", "mail")
-	require.NotEqual(t, exitOK, code)
+	code, _, errs := s.Run("--token-file", "mailer.token", "reserve", "--topic", "mail")
+	require.NotEqual(t, cli.ExitOK, code)
 	require.Contains(t, errs, "token", "it was revoked")
 }
 
@@ -72,20 +75,20 @@ func shellWords(line string) (words []string) {
 
 func TestTokensOfTheCommandLine(t *testing.T) {
 	s := closedShell(t)
-	code, _, errs := s.run("auth", "bootstrap", "--data-dir", "none")
-	require.Equal(t, exitUsage, code)
+	code, _, errs := s.Run("auth", "bootstrap", "--data-dir", "none")
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "--data-dir")
-	s.ok("auth", "bootstrap", "-o", "root.token")
+	s.OK("auth", "bootstrap", "-o", "root.token")
 	about, err := os.Stat("root.token")
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), about.Mode().Perm())
-	code, _, errs = s.run("auth", "bootstrap", "second", "-o", "second.token")
-	require.NotEqual(t, exitOK, code)
+	code, _, errs = s.Run("auth", "bootstrap", "second", "-o", "second.token")
+	require.NotEqual(t, cli.ExitOK, code)
 	require.Contains(t, errs, "first token")
 	_, err = os.Stat("second.token")
 	require.ErrorIs(t, err, os.ErrNotExist, "a file without a token is not left behind")
 
-	t.Setenv(tokenFileEnv, "root.token")
+	t.Setenv(cli.TokenFileEnv, "root.token")
 	for _, c := range []struct{ args, says string }{
 		{"token create shop", "--allow"},
 		{"token create shop --allow mail", "topics=verbs"},
@@ -105,31 +108,31 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 		{"auth anonymous --none --allow mail=add", "both"},
 		{"--token-file none list mail", "none"},
 	} {
-		code, _, errs := s.run(strings.Fields(c.args)...)
-		require.NotEqual(t, exitOK, code, c.args)
+		code, _, errs := s.Run(strings.Fields(c.args)...)
+		require.NotEqual(t, cli.ExitOK, code, c.args)
 		require.Contains(t, errs, c.says, c.args)
 	}
-	text := s.ok("token", "create", "shop", "--allow", "mail=add", "--expires-in", "1h", "--description", "the shop")
+	text := s.OK("token", "create", "shop", "--allow", "mail=add", "--expires-in", "1h", "--description", "the shop")
 	require.Regexp(t, `^tarry_shop_\S+\n$`, text)
-	require.Contains(t, s.ok("token", "create", "shop", "--allow", "mail=add,consume"), "its text stays")
-	require.Contains(t, s.ok("token", "show", "shop"), "mail=add,consume")
-	require.NotContains(t, s.ok("token", "show", "shop"), "limits")
-	s.ok("token", "create", "shop", "--allow", "mail=add,consume", "--limit", "rate=1.5,connections=20", "--limit", "waiters=30,bytes=1000000")
+	require.Contains(t, s.OK("token", "create", "shop", "--allow", "mail=add,consume"), "its text stays")
+	require.Contains(t, s.OK("token", "show", "shop"), "mail=add,consume")
+	require.NotContains(t, s.OK("token", "show", "shop"), "limits")
+	s.OK("token", "create", "shop", "--allow", "mail=add,consume", "--limit", "rate=1.5,connections=20", "--limit", "waiters=30,bytes=1000000")
 	for _, command := range []string{"show shop", "list"} {
-		require.Contains(t, s.ok(append([]string{"token"}, strings.Fields(command)...)...), "rate=1.5,connections=20,waiters=30,bytes=1000000")
+		require.Contains(t, s.OK(append([]string{"token"}, strings.Fields(command)...)...), "rate=1.5,connections=20,waiters=30,bytes=1000000")
 	}
-	require.NotContains(t, s.ok("token", "show", "shop", "--json"), strings.TrimSpace(text))
-	require.Contains(t, s.ok("auth", "check"), "token root")
-	s.ok("auth", "mode", "enforce")
+	require.NotContains(t, s.OK("token", "show", "shop", "--json"), strings.TrimSpace(text))
+	require.Contains(t, s.OK("auth", "check"), "token root")
+	s.OK("auth", "mode", "enforce")
 	require.NoError(t, os.WriteFile("shop.token", []byte(text), 0o600))
-	t.Setenv(tokenFileEnv, "shop.token")
-	s.ok("auth", "check", "add", "mail")
-	s.ok("auth", "check", "add", "--topic", "mail")
-	code, _, errs = s.run("auth", "check", "manage", "mail")
-	require.Equal(t, exitFailed, code)
+	t.Setenv(cli.TokenFileEnv, "shop.token")
+	s.OK("auth", "check", "add", "mail")
+	s.OK("auth", "check", "add", "--topic", "mail")
+	code, _, errs = s.Run("auth", "check", "manage", "mail")
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "manage on topic mail")
-	s.ok("add", "--topic", "mail", "hello")
-	code, _, errs = s.run("add", "--topic", "sms", "hello")
-	require.NotEqual(t, exitOK, code)
+	s.OK("add", "--topic", "mail", "hello")
+	code, _, errs = s.Run("add", "--topic", "sms", "hello")
+	require.NotEqual(t, cli.ExitOK, code)
 	require.Contains(t, errs, `add on topic "sms" is not allowed`)
 }

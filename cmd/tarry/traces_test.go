@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,9 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"tarry/cmd/tarry/internal/cli"
+	"tarry/cmd/tarry/internal/clitest"
 )
 
 // collectorOf returns the URL of a collector that passes spans to take.
@@ -40,15 +42,15 @@ func collectorOf(t *testing.T, take func(*otlp.Span)) string {
 }
 
 // startServer runs a node until stop is called, and returns its address.
-func startServer(t *testing.T, args ...string) (addr string, log *logBuffer, stop func()) {
+func startServer(t *testing.T, args ...string) (addr string, log *clitest.LogBuffer, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	addr, log = freeAddr(t), new(logBuffer)
-	args = append([]string{"server", "--data-dir", t.TempDir(), "--http-addr", addr, "--cluster-addr", freeAddr(t), "--gossip-addr", freeAddr(t), "--beanstalk-addr", "off", "--disk-low-water", "0"}, args...)
+	addr, log = clitest.FreeAddr(t), new(clitest.LogBuffer)
+	args = append([]string{"server", "--data-dir", t.TempDir(), "--http-addr", addr, "--cluster-addr", clitest.FreeAddr(t), "--gossip-addr", clitest.FreeAddr(t), "--beanstalk-addr", "off", "--disk-low-water", "0"}, args...)
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, args, nil, io.Discard, log) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		require.Equal(t, exitOK, <-ended, log.String())
+		require.Equal(t, cli.ExitOK, <-ended, log.String())
 	})
 	t.Cleanup(stop)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=leading") }, 30*time.Second, 10*time.Millisecond)
@@ -126,8 +128,6 @@ func TestWithoutACollectorATraceGoesWithItsJobAllTheSame(t *testing.T) {
 	require.Contains(t, called(t, addr, "/v1/reserve", `{"topics":["mail"],"wait":20}`, ""), `"traceparent":"`+someTrace+`"`)
 	require.NotContains(t, metricsOf(t, addr), "tarry_trace")
 	stop()
-	require.Nil(t, traces{}.post(), "nothing of it runs")
-	traces{}.close()
 }
 
 func TestFlagsOfTraces(t *testing.T) {
@@ -137,18 +137,9 @@ func TestFlagsOfTraces(t *testing.T) {
 		{"--trace-sample", "2", "from 0 to 1"},
 		{"--trace-sample", "NaN", "from 0 to 1"},
 	} {
-		var log, out logBuffer
-		require.Equal(t, exitUsage, run(t.Context(), []string{"server", c.flag, c.value}, nil, &out, &log))
+		var log, out clitest.LogBuffer
+		require.Equal(t, cli.ExitUsage, run(t.Context(), []string{"server", c.flag, c.value}, nil, &out, &log))
 		require.Contains(t, log.String(), c.says)
 		require.Contains(t, log.String(), c.flag[2:])
 	}
-}
-
-func TestTheShareOfTracesMayBeInTheFile(t *testing.T) {
-	file := t.TempDir() + "/tarry.yaml"
-	require.NoError(t, os.WriteFile(file, []byte("trace-sample: 0.25\notlp-endpoint: https://collector.example/base/\n"), 0o600))
-	c, err := parseServerConfig([]string{"--config", file}, noEnv)
-	require.NoError(t, err)
-	require.Equal(t, 0.25, *c.TraceSample)
-	require.Equal(t, "https://collector.example/base/", c.OTLPEndpoint)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/cmd/tarry/internal/clitest"
 	"tarry/internal/certs"
 	"tarry/internal/certs/certstest"
 )
@@ -23,13 +24,13 @@ type closedNode struct {
 	*testing.T
 	ours, theirs *certstest.Authority
 	ports        map[string]string // addresses, by the names in the log
-	log          logBuffer
+	log          clitest.LogBuffer
 }
 
 func newClosedNode(t *testing.T) *closedNode {
 	n := &closedNode{T: t, ours: certstest.New(t, "orders"), theirs: certstest.New(t, "orders")}
-	n.ports = map[string]string{"http": freeAddr(t), "beanstalk": freeAddr(t), "cluster": freeAddr(t)}
-	args := []string{"server", "--node-id", "n1", "--data-dir", t.TempDir(), "--gossip-addr", freeAddr(t), "--disk-low-water", "0"}
+	n.ports = map[string]string{"http": clitest.FreeAddr(t), "beanstalk": clitest.FreeAddr(t), "cluster": clitest.FreeAddr(t)}
+	args := []string{"server", "--node-id", "n1", "--data-dir", t.TempDir(), "--gossip-addr", clitest.FreeAddr(t), "--disk-low-water", "0"}
 	for port, addr := range n.ports {
 		own := n.ours.Issue(certs.RoleServer, "q", time.Hour, "127.0.0.1")
 		if port == "cluster" {
@@ -42,7 +43,7 @@ func newClosedNode(t *testing.T) *closedNode {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
-	var out logBuffer
+	var out clitest.LogBuffer
 	go func() { ended <- run(ctx, args, nil, &out, &n.log) }()
 	t.Cleanup(func() { stop(); require.Zero(t, <-ended, "%v", &n.log) })
 	for _, addr := range n.ports {

@@ -52,11 +52,17 @@ var mayImport = map[string][]string{
 	"client":          {},
 	"examples/unpaid": {"client"},
 	// A module of its own that builds the rest.
-	"deploy/release": {},
-	"cluster":        {"job", "auth", "internal/invitation", "timer", "dispatch", "fsm", "schedule", "internal/rates", "internal/hook", "internal/s3", "internal/sleep", "internal/tokenbucket"},
-	"bench":          {"internal/freeport", "internal/sleep"},
-	"bench/peers":    {"bench", "internal/freeport", "internal/sleep"},
-	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "internal/certs", "internal/durable", "internal/s3", "internal/secretkeys", "internal/sleep"},
+	"deploy/release":             {},
+	"cluster":                    {"job", "auth", "internal/invitation", "timer", "dispatch", "fsm", "schedule", "internal/rates", "internal/hook", "internal/s3", "internal/sleep", "internal/tokenbucket"},
+	"bench":                      {"internal/freeport", "internal/sleep"},
+	"bench/peers":                {"bench", "internal/freeport", "internal/sleep"},
+	"cmd/tarry":                  {}, // the tree of commands, which are below it
+	"cmd/tarry/internal/cli":     {"client", "cluster", "internal/s3", "job"},
+	"cmd/tarry/internal/server":  {"api", "auth", "client", "cluster", "cmd/tarry/internal/cli", "cmd/tarry/internal/logtail", "cmd/tarry/internal/tracing", "internal/certs", "internal/s3", "internal/secretkeys", "internal/sleep", "job", "push", "schedule"},
+	"cmd/tarry/internal/archive": {"api", "client", "cluster", "cmd/tarry/internal/cli", "cmd/tarry/internal/server", "internal/durable", "internal/s3", "job"},
+	"cmd/tarry/internal/jobs":    {"client", "cmd/tarry/internal/archive", "cmd/tarry/internal/cli", "internal/sleep", "job"},
+	"cmd/tarry/internal/ops":     {"api", "bench", "client", "cluster", "cmd/tarry/internal/archive", "cmd/tarry/internal/cli", "cmd/tarry/internal/server", "internal/certs", "internal/secretkeys", "internal/sleep", "job"},
+	"cmd/tarry/internal/clitest": {"api", "api/apitest", "auth", "cmd/tarry/internal/cli", "internal/freeport"}, // of tests only
 	// It wraps the queue that api and push use.
 	"cmd/tarry/internal/tracing": {"job", "api", "push"},
 	"cmd/tarry/internal/logtail": {},
@@ -301,7 +307,8 @@ func TestImportRulesCanFail(t *testing.T) {
 		{"cluster/membership", "tarry/cluster/membership/gossip", true},
 		{"cluster/membership/gossip", "tarry/job", true},
 		{"fsm", "tarry/job/jobpb", true},
-		{"cmd/tarry", "tarry/api", true},
+		{"cmd/tarry/internal/cli", "tarry/api", false},
+		{"cmd/tarry/internal/server", "tarry/api", true},
 		{"api", "net/http", true},
 	} {
 		require.Equal(t, c.fine, importFault(c.dir, c.imported) == "", "%s imports %s", c.dir, c.imported)

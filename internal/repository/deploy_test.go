@@ -38,7 +38,7 @@ const unitFile = "deploy/package/tarry.service"
 
 // The unit restarts a node unless it ended with a code that says that this does not help.
 func TestTheUnitKnowsTheExitCodes(t *testing.T) {
-	source := read(t, "cmd/tarry/exitcode.go")
+	source := read(t, "cmd/tarry/internal/cli/exitcode.go")
 	code := func(name string) string {
 		m := regexp.MustCompile(`(?m)^\t` + name + ` +=\s+(\d+)$`).FindStringSubmatch(source)
 		require.Len(t, m, 2, name)
@@ -46,7 +46,7 @@ func TestTheUnitKnowsTheExitCodes(t *testing.T) {
 	}
 	unit := directives(t, unitFile)
 	require.Contains(t, unit, "Restart=on-failure")
-	require.Contains(t, unit, "RestartPreventExitStatus="+code("exitStopped"), "not 2: a panic of Go ends with that too")
+	require.Contains(t, unit, "RestartPreventExitStatus="+code("ExitStopped"), "not 2: a panic of Go ends with that too")
 	require.Contains(t, unit, "Type=notify")
 	require.Contains(t, unit, "WatchdogSec=60s")
 	require.Contains(t, unit, "ExecStart=/usr/bin/tarry server --config /etc/tarry/tarry.yaml")

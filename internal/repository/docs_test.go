@@ -264,7 +264,7 @@ func TestTroubleshootingHasAllCodesAndLogLines(t *testing.T) {
 	line := regexp.MustCompile(`\.(?:Warn|Error)\("([^"]+)"`)
 	for _, dir := range []string{"api", "cluster", "push", "cmd/tarry"} {
 		require.NoError(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "cmd/tarry/bench.go" {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "cmd/tarry/internal/ops/bench.go" {
 				return err
 			}
 			for _, m := range line.FindAllStringSubmatch(read(t, path), -1) {
@@ -289,7 +289,7 @@ func TestTroubleshootingHasAllReasons(t *testing.T) {
 	given := regexp.MustCompile(`(?:Reasons = append\(|list = append\(|return node \+|return fmt\.Sprintf\("%s|problems\[\w+(?:\.\w+)*\] = |trouble = fmt\.Sprintf\().*`)
 	text := regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 	reasons := 0
-	for _, file := range []string{"cluster/membership/health.go", "cluster/membership/reconcile.go", "cluster/operator.go", "cluster/diskpolicy/health.go", "cluster/clockguard/verdict.go", "cluster/backupschedule/scheduler.go", "cluster/membership/backups.go", "cluster/standby.go", "api/node.go", "cmd/tarry/beanstalk.go"} {
+	for _, file := range []string{"cluster/membership/health.go", "cluster/membership/reconcile.go", "cluster/operator.go", "cluster/diskpolicy/health.go", "cluster/clockguard/verdict.go", "cluster/backupschedule/scheduler.go", "cluster/membership/backups.go", "cluster/standby.go", "api/node.go", "cmd/tarry/internal/server/beanstalk.go"} {
 		for _, line := range given.FindAllString(read(t, file), -1) {
 			for _, m := range text.FindAllStringSubmatch(line, -1) {
 				for part := range strings.SplitSeq(regexp.MustCompile(`%[-+.\d]*[a-z]`).ReplaceAllString(strings.ReplaceAll(m[1], `\"`, `"`), "\x00"), "\x00") {

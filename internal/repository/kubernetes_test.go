@@ -228,6 +228,6 @@ func TestKubernetesPodsHaveNoRights(t *testing.T) {
 	require.Equal(t, true, c.at(t, "securityContext", "readOnlyRootFilesystem"))
 	require.Equal(t, []any{"ALL"}, c.at(t, "securityContext", "capabilities", "drop"))
 	require.Equal(t, []any{"Ingress", "Egress"}, all["NetworkPolicy tarry"].at(t, "spec", "policyTypes"))
-	// closeTime, drainTime and stopTime of cmd/tarry/server.go are below ten seconds.
+	// closeTime, drainTime and stopTime of cmd/tarry/internal/server/server.go are below ten seconds.
 	require.GreaterOrEqual(t, pod.at(t, "terminationGracePeriodSeconds"), 30)
 }

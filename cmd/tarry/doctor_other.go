@@ -1,7 +1,0 @@
-//go:build !linux
-
-package main
-
-func clockSynced() (synced, known bool) { return false, false }
-
-func mountOf(string) (kind string, options []string) { return "", nil }

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "os"
-
-// notifyRefuse does nothing where there is no such signal.
-func notifyRefuse(chan<- os.Signal) {}
