@@ -136,7 +136,10 @@ func (s *server) deniesUnknown(x *call, n access.Need, d auth.Denial) bool {
 
 // identify makes by the caller of the call.
 func (x *call) identify(by access.Caller, rt route, e endpoint) {
-	x.who = &access.Request{Principal: by.Principal, Claimed: by.Claimed, Secret: by.Secret, Certificate: by.Certificate, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.shown, Resource: resourceOf(x.r)}
+	x.who = &access.Request{
+		Principal: by.Principal, Claimed: by.Claimed, Secret: by.Secret, Certificate: by.Certificate,
+		Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.shown, Resource: resourceOf(x.r),
+	}
 	if x.ofDashboard() {
 		x.who.Via = "dashboard"
 	}

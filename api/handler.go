@@ -140,7 +140,17 @@ func newServer(o Options) *server {
 	o.setDefaults()
 	queue := Checked(o.Queue, o.Access)
 	o.Queue = queue
-	s := &server{Options: o, reads: job.Reads{Reader: queue}, openapi: sync.OnceValue(openapi.JSON), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), refills: newRefills(), metrics: httpx.NewMetrics(o.Registry), crossOrigins: httpx.NewCrossOrigins(o.Origins)}
+	s := &server{
+		Options:      o,
+		reads:        job.Reads{Reader: queue},
+		openapi:      sync.OnceValue(openapi.JSON),
+		buffered:     addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2),
+		decoding:     newDecodeSlots(),
+		streams:      newStreamRoom(),
+		refills:      newRefills(),
+		metrics:      httpx.NewMetrics(o.Registry),
+		crossOrigins: httpx.NewCrossOrigins(o.Origins),
+	}
 	s.streams.publish(o.Registry)
 	return s
 }

@@ -11,7 +11,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// reschedule is a rescheduleRequest, checked.
+// reschedule is a wire.RescheduleRequest, checked.
 //
 // Jobs are found in the order of their due times, and a job with another due time has another
 // place in that order. So that none is changed twice, whether the job is met again in the same

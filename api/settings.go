@@ -9,7 +9,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// settingsRequest is a decoded settingsType.
+// settingsRequest is a decoded wire.SettingsType.
 type settingsRequest struct{ decoded reflect.Value }
 
 // applySettings applies the request to to.

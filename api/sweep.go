@@ -73,7 +73,7 @@ func (s *server) purge(x *call, q *wire.PurgeRequest) (r wire.Purged, err error)
 	return r, err
 }
 
-// topicMove is a moveTopicRequest, checked.
+// topicMove is a wire.MoveTopicRequest, checked.
 type topicMove struct {
 	*jobpb.MoveJobs
 	most   uint64

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"maps"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -218,4 +220,59 @@ func OptionsOf(b *BackoffRequest, h Headers) (*jobpb.JobOptions, error) {
 		return nil, nil
 	}
 	return e, nil
+}
+
+// Timestamp is an optional field with a time: RFC 3339 text, or a number of milliseconds
+// since 1970. null counts as missing.
+type Timestamp struct {
+	Set    bool
+	Number bool
+	Text   string // as the client sent it, without the quotes
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (i *Timestamp) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case 'n':
+		return dec.SkipValue()
+	case '0':
+		raw, err := dec.ReadValue()
+		i.Set, i.Number, i.Text = true, true, string(raw)
+		return err
+	}
+	i.Set = true
+	return json.UnmarshalDecode(dec, (*timestampText)(&i.Text))
+}
+
+// timestampText is a type, so that an error of the decoder can name both forms.
+type timestampText string
+
+// LeastNumber is the smallest number of milliseconds that is accepted. As a number of
+// seconds, which other systems use, it would be in the year 5138.
+const LeastNumber = 100_000_000_000
+
+// Millis returns the time in milliseconds since 1970. It rounds up, so that no job is early.
+// A time in the past is allowed and means now.
+func (i Timestamp) Millis(field string, now time.Time) (int64, error) {
+	var ms int64
+	if i.Number {
+		var err error
+		if ms, err = strconv.ParseInt(i.Text, 10, 64); err != nil {
+			return 0, job.Invalid(field, "is %.60s; a number must be a whole one, of milliseconds since 1970", i.Text)
+		}
+		if ms < LeastNumber {
+			return 0, job.Invalid(field, "is %d; a number is of milliseconds since 1970 and at least %d, in 1973: is this one of seconds?", ms, LeastNumber)
+		}
+	} else {
+		t, err := time.Parse(time.RFC3339, i.Text)
+		if err != nil {
+			return 0, job.Invalid(field, "is %.60q; it takes an RFC 3339 timestamp with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", i.Text)
+		}
+		ms = t.UnixMilli()
+		if t.Nanosecond()%int(time.Millisecond) != 0 {
+			ms++
+		}
+	}
+	// 0 would mean that there is no timestamp.
+	return max(ms, 1), job.Newest().CheckDue(field, ms, now.UnixMilli())
 }

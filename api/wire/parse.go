@@ -134,3 +134,10 @@ func QueryCondition(query url.Values) (*jobpb.Condition, error) {
 	}
 	return c.Proto()
 }
+
+func OrNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
