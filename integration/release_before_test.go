@@ -112,7 +112,7 @@ func (c *cluster) writeEverything(queue *client.Client) {
 
 // readEverything checks what writeEverything made.
 func (c *cluster) readEverything(queue *client.Client) {
-	for id, state := range map[string]string{"old-delayed": "delayed", "old-ready": "ready", "old-dead": "dead"} {
+	for id, state := range map[string]client.State{"old-delayed": "delayed", "old-ready": "ready", "old-dead": "dead"} {
 		j, err := queue.Get(c.t.Context(), id)
 		require.NoError(c.t, err)
 		require.Equal(c.t, state, j.State, id)
