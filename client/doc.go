@@ -12,9 +12,9 @@
 // and c.Namespaces().
 //
 // What a call takes and what it returns are values. A pointer is a field that may be absent, or
-// a thing with an identity: a Client, a Worker, an Error. A list
-// that may be long is an iter.Seq2, which reads it page by page and whose last pair has the
-// error if there is one; Collect gathers it.
+// a thing with an identity: a Client, a Worker, an Error. A list that may be long is an
+// iter.Seq2, which reads it page by page and whose last pair has the error if there is one;
+// Collect gathers it.
 //
 // Each error of a call is an *Error. errors.Is with a Code, such as CodeNotFound, tells which.
 //

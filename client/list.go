@@ -160,7 +160,7 @@ type Selection struct {
 	State State  // delayed, ready, reserved or dead; empty: any of the four
 	Filter
 	Max    int    // 1 to 10000 jobs; 0: all of them
-	Cursor string // ChangedFound.Next of the call before; empty: from the first job on
+	Cursor string // ChangedJobs.Next of the call before; empty: from the first job on
 }
 
 // ChangedJobs is what became of it.
@@ -180,12 +180,12 @@ type ChangedJobs struct {
 
 // DeleteJobs deletes the jobs that are found.
 func (c *Client) DeleteJobs(ctx context.Context, f Selection) (ChangedJobs, error) {
-	return c.changeFound(ctx, http.MethodDelete, "/v1/jobs", f, nil)
+	return c.changeJobs(ctx, http.MethodDelete, "/v1/jobs", f, nil)
 }
 
 // UpdateJobs changes the jobs that are found, as Update does with one. u has no condition.
 func (c *Client) UpdateJobs(ctx context.Context, f Selection, u Update) (ChangedJobs, error) {
-	return c.changeFound(ctx, http.MethodPatch, "/v1/jobs", f, u.wire(""))
+	return c.changeJobs(ctx, http.MethodPatch, "/v1/jobs", f, u.wire(""))
 }
 
 // KickJobs makes the dead and delayed jobs that are found ready, in another topic unless
@@ -194,10 +194,10 @@ func (c *Client) KickJobs(ctx context.Context, f Selection, toTopic string) (Cha
 	in := struct {
 		ToTopic string `json:"to_topic,omitzero"`
 	}{toTopic}
-	return c.changeFound(ctx, http.MethodPost, "/v1/jobs/kick", f, in)
+	return c.changeJobs(ctx, http.MethodPost, "/v1/jobs/kick", f, in)
 }
 
-func (c *Client) changeFound(ctx context.Context, method, path string, f Selection, in any) (ChangedJobs, error) {
+func (c *Client) changeJobs(ctx context.Context, method, path string, f Selection, in any) (ChangedJobs, error) {
 	query := ListOptions{State: f.State, Filter: f.Filter, Page: f.Max}.query(f.Cursor)
 	if f.Topic != "" {
 		query.Set("topic", f.Topic)

@@ -184,26 +184,26 @@ type DeadTopic struct {
 	FirstDiedAt time.Time `json:"first_died_at"`
 }
 
-// Dead returns the reasons that most dead jobs of a topic have, up to max of them (at most
+// Dead returns the reasons that most dead jobs of a topic have, up to limit of them (at most
 // 1000; 0 means 100). An empty topic means all topics together.
-func (c Topics) Dead(ctx context.Context, topic string, max int) (DeadReasons, error) {
+func (c Topics) Dead(ctx context.Context, topic string, limit int) (DeadReasons, error) {
 	path := "/v1/dead"
 	if topic != "" {
 		path = "/v1/topics/" + segment(topic) + "/dead"
 	}
 	query := url.Values{}
-	if max != 0 {
-		query.Set("max", strconv.Itoa(max))
+	if limit != 0 {
+		query.Set("max", strconv.Itoa(limit))
 	}
 	return read[DeadReasons](ctx, c.client, withQuery(path, query))
 }
 
-// DeadTopics returns the topics that most dead jobs with a reason are in, up to max of them
+// DeadTopics returns the topics that most dead jobs with a reason are in, up to limit of them
 // (at most 1000; 0 means 100). The reason is that of a group of Dead; it may be empty.
-func (c Topics) DeadTopics(ctx context.Context, reason string, max int) (DeadTopics, error) {
+func (c Topics) DeadTopics(ctx context.Context, reason string, limit int) (DeadTopics, error) {
 	query := url.Values{"exact_reason": {reason}}
-	if max != 0 {
-		query.Set("max", strconv.Itoa(max))
+	if limit != 0 {
+		query.Set("max", strconv.Itoa(limit))
 	}
 	return read[DeadTopics](ctx, c.client, withQuery("/v1/dead/topics", query))
 }
@@ -219,9 +219,9 @@ func (c Topics) KickDead(ctx context.Context, reason string, k KickOptions) (Swe
 	}{wireDead{reason, k.Max, k.Max == 0}, k.Rate, k.ToTopic})
 }
 
-// PurgeDead deletes up to max dead jobs of all topics that have a reason; 0 means all.
-func (c Topics) PurgeDead(ctx context.Context, reason string, max int) (Swept, error) {
-	return c.client.sweepDead(ctx, "purge", wireDead{reason, max, max == 0})
+// PurgeDead deletes up to limit dead jobs of all topics that have a reason; 0 means all.
+func (c Topics) PurgeDead(ctx context.Context, reason string, limit int) (Swept, error) {
+	return c.client.sweepDead(ctx, "purge", wireDead{reason, limit, limit == 0})
 }
 
 // wireDead selects dead jobs in JSON.

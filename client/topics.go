@@ -173,11 +173,11 @@ type DueTopic struct {
 }
 
 // ForecastTopics returns the topics of which most jobs are due in the first of the steps, up
-// to max of them (at most 1000; 0 means 10). The step is up to 31 days.
-func (c Topics) ForecastTopics(ctx context.Context, s ForecastSteps, max int) (DueTopics, error) {
+// to limit of them (at most 1000; 0 means 10). The step is up to 31 days.
+func (c Topics) ForecastTopics(ctx context.Context, s ForecastSteps, limit int) (DueTopics, error) {
 	query := s.query()
-	if max != 0 {
-		query.Set("max", strconv.Itoa(max))
+	if limit != 0 {
+		query.Set("max", strconv.Itoa(limit))
 	}
 	return read[DueTopics](ctx, c.client, withQuery("/v1/forecast/topics", query))
 }
