@@ -428,8 +428,10 @@ func TestEveryWayIntoATopicNeedsWhatAnAddNeeds(t *testing.T) {
 	pushed := &jobpb.JobOptions{PushUrl: "https://c.example/"}
 	add := &jobpb.Add{Topic: "theirs", TtrMs: 1, Options: pushed}
 	schedule := &jobpb.Schedule{Spec: "@daily", Zone: "UTC", MissedAfterMs: 1, Job: add}
-	kickTo := func(max, rateMilli uint32) *jobpb.Op {
-		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: "mine", Max: max, ToTopic: "theirs", RateMilli: rateMilli, Sweep: &jobpb.Sweep{Scan: 10}}}}
+	kickTo := func(most, rateMilli uint32) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
+			Topic: "mine", Max: most, ToTopic: "theirs", RateMilli: rateMilli, Sweep: &jobpb.Sweep{Scan: 10},
+		}}}
 	}
 	const reserved, delayed, dead = 1, 2, 3
 	ways := []struct {
