@@ -92,16 +92,12 @@ func ImportFile(ctx context.Context, t *cli.Terminal, file string, defaults JobL
 		defer stop()
 		ctx = until
 	}
-	if err := m.add(ctx); err != nil {
-		if file != "-" && (m.done.Line > 0 || ctx.Err() != nil) {
-			return t.GoesOn(ctx, err, fmt.Sprintf("%d jobs are added", m.done.Added+m.done.Existing))
-		}
-		return err
-	}
+	err = m.add(ctx)
 	if file != "-" {
-		if err := os.Remove(cli.ProgressFile(file)); err != nil {
-			return err
-		}
+		err = end(ctx, t, cli.ProgressFile(file), m.done.Line > 0, err, fmt.Sprintf("%d jobs are added", m.done.Added+m.done.Existing))
+	}
+	if err != nil {
+		return err
 	}
 	ended := ""
 	if t.JSON {
@@ -153,18 +149,7 @@ func (m *fileAdder) resume(f *os.File) error {
 		}
 	}
 	m.in = newLineReader(f, cli.MaxJobLine)
-	if !found || m.done.Line == 0 {
-		return nil
-	}
-	same, err := m.in.skipTo(m.done.linePlace)
-	if err != nil {
-		return err
-	}
-	if !same {
-		return fmt.Errorf("%s is of another %s; remove it to add this file from its first line", cli.ProgressFile(m.file), m.file)
-	}
-	m.t.Notes.Line("going on behind line %d, as %s says", m.done.Line, cli.ProgressFile(m.file))
-	return nil
+	return goOn(m.t, m.in, m.done.linePlace, m.file, cli.ProgressFile(m.file), "add")
 }
 
 // add reads and adds what is left of the file.
@@ -251,19 +236,13 @@ func (m *fileAdder) send(ctx context.Context) error {
 }
 
 func (m *fileAdder) count(results []client.AddResult) error {
-	var first error
-	faults := 0
+	var refused refusals
 	for i, r := range results {
 		switch {
 		case r.Err != nil && m.check:
 			m.fault(m.lines[i], errors.New(strings.Replace(cli.Explain(r.Err), fmt.Sprintf("jobs[%d]", i), "", 1)))
 		case r.Err != nil:
-			if faults++; faults <= cli.ShownFaults {
-				m.t.Notes.Line("line %d: %s", m.lines[i], strings.TrimPrefix(cli.Explain(r.Err), fmt.Sprintf("jobs[%d]: ", i)))
-			}
-			if first == nil {
-				first = r.Err
-			}
+			refused.add(m.t, m.lines[i], i, r.Err)
 		case r.Existing:
 			m.next.Existing++
 			if r.Ended {
@@ -273,9 +252,5 @@ func (m *fileAdder) count(results []client.AddResult) error {
 			m.next.Added++
 		}
 	}
-	if first != nil {
-		m.t.Notes.Line("%d of the lines %d to %d were refused", faults, m.lines[0], m.lines[len(m.lines)-1])
-		return cli.Exit(cli.ExitCode(first))
-	}
-	return nil
+	return refused.end(m.t, m.lines)
 }

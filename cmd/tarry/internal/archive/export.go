@@ -108,12 +108,7 @@ func (e *exporter) run(ctx context.Context, topic string) error {
 		return cli.Interrupted(ctx, err, fmt.Sprintf("%d jobs are written, and the rest is missing; with --out it can go on", e.done.Jobs))
 	}
 	err = errors.Join(err, e.out.Close())
-	if err == nil {
-		err = os.Remove(cli.ProgressFile(e.file))
-	} else if e.done.Jobs > 0 || ctx.Err() != nil {
-		err = e.t.GoesOn(ctx, err, fmt.Sprintf("%d jobs are written to %s", e.done.Jobs, e.file))
-	}
-	if err != nil {
+	if err := end(ctx, e.t, cli.ProgressFile(e.file), e.done.Jobs > 0, err, fmt.Sprintf("%d jobs are written to %s", e.done.Jobs, e.file)); err != nil {
 		return err
 	}
 	if e.all != nil {

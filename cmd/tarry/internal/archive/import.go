@@ -132,19 +132,13 @@ func (m *fileImport) run(ctx context.Context) error {
 	for _, topic := range m.next.Report.NeedSecrets {
 		m.t.Notes.Line("topic %s: its push target is left out, because an export has no secrets: tarry topic set %s --push URL --push-secret-file FILE", topic, topic)
 	}
-	if err != nil {
-		switch {
-		case m.flags.dry:
-			return cli.Interrupted(ctx, err, "nothing was changed")
-		case m.done.Line > 0 || ctx.Err() != nil:
-			return m.t.GoesOn(ctx, err, fmt.Sprintf("%d of %d lines are imported", m.done.Line, m.total.lines()+2))
-		}
-		return err
+	if m.flags.dry {
+		err = cli.Interrupted(ctx, err, "nothing was changed")
+	} else {
+		err = end(ctx, m.t, m.progressFile(), m.done.Line > 0, err, fmt.Sprintf("%d of %d lines are imported", m.done.Line, m.total.lines()+2))
 	}
-	if !m.flags.dry {
-		if err := os.Remove(m.progressFile()); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return m.report()
 }
@@ -221,17 +215,8 @@ func (m *fileImport) resume(f *os.File, head exportHead) error {
 		return cli.SaveProgress(m.progressFile(), m.done)
 	case m.done.Query != query:
 		return fmt.Errorf("%s is of an import with other flags; remove it to start anew", m.progressFile())
-	case m.done.Line == 0:
-		return nil
 	}
-	same, err := m.in.skipTo(m.done.linePlace)
-	if err == nil && !same {
-		err = fmt.Errorf("%s is of another %s; remove it to import this file from its first line", m.progressFile(), m.file)
-	}
-	if err == nil {
-		m.t.Notes.Line("going on behind line %d, as %s says", m.done.Line, m.progressFile())
-	}
-	return err
+	return goOn(m.t, m.in, m.done.linePlace, m.file, m.progressFile(), "import")
 }
 
 // everyLine imports the lines that are left.

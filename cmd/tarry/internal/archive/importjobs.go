@@ -27,19 +27,15 @@ func (m *fileImport) send(ctx context.Context) error {
 	for i := range m.batch {
 		m.adapt(&m.batch[i])
 	}
-	var failed error
 	switch {
 	case len(m.batch) == 0:
 	case m.flags.dry:
 		err = m.compareJobs(ctx)
 	default:
-		failed, err = m.importBatch(ctx)
+		err = m.importBatch(ctx)
 	}
 	if err != nil {
 		return err
-	}
-	if failed != nil {
-		return cli.Exit(cli.ExitCode(failed))
 	}
 	m.batch, m.lines, m.bytes = m.batch[:0], m.lines[:0], 0
 	place := m.next.linePlace // the line that is being taken belongs to the next batch
@@ -106,13 +102,13 @@ func (m *fileImport) idPrefix(topic string) string {
 	return ""
 }
 
-// importBatch imports the batch. failed is the first refusal that ends the import.
-func (m *fileImport) importBatch(ctx context.Context) (failed, err error) {
+// importBatch imports the batch.
+func (m *fileImport) importBatch(ctx context.Context) error {
 	results, err := m.importAtRate(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	refused := 0
+	var refused refusals
 	for i, r := range results {
 		switch {
 		case r.Err == nil && r.Existing:
@@ -123,18 +119,10 @@ func (m *fileImport) importBatch(ctx context.Context) (failed, err error) {
 			m.next.Report.Different.Jobs++
 			m.differs(m.lines[i], "%s", cli.Explain(r.Err))
 		default:
-			if refused++; refused <= cli.ShownFaults {
-				m.t.Notes.Line("line %d: %s", m.lines[i], strings.TrimPrefix(cli.Explain(r.Err), fmt.Sprintf("jobs[%d]: ", i)))
-			}
-			if failed == nil {
-				failed = r.Err
-			}
+			refused.add(m.t, m.lines[i], i, r.Err)
 		}
 	}
-	if failed != nil {
-		m.t.Notes.Line("%d of the lines %d to %d were refused", refused, m.lines[0], m.lines[len(m.lines)-1])
-	}
-	return failed, nil
+	return refused.end(m.t, m.lines)
 }
 
 // importAtRate waits while a namespace has used up its rate of adds.

@@ -8,14 +8,12 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"tarry/client"
-	"tarry/cluster/recovery"
 	"tarry/internal/s3"
 )
 
@@ -97,77 +95,6 @@ func (c *LocalCommand) PrintJSON(v any) error {
 		return err
 	}
 	return c.Out.Line("%s", text)
-}
-
-// byteMeter shows how many bytes of a known number are done: on a line that changes for a
-// person at a terminal, else on a line every ten seconds.
-type byteMeter struct {
-	notes NotePrinter
-	what  string
-	total int64
-	began time.Time
-	last  time.Time
-	shown bool
-}
-
-// lineEvery is how often a log gets a line of progress.
-const lineEvery = 10 * time.Second
-
-func NewByteMeter(notes NotePrinter, what string, total int64) *byteMeter {
-	now := time.Now()
-	return &byteMeter{notes: notes, what: what, total: total, began: now, last: now}
-}
-
-// Progress returns what shows how far a backup is read, and then its records checked.
-func (m *byteMeter) Progress() recovery.Progress {
-	return recovery.Progress{Read: m.Show, Checked: m.records("checked"), Hashed: m.records("hashed")}
-}
-
-// Show tells how many bytes are done.
-func (m *byteMeter) Show(done int64) {
-	m.say(func() string {
-		share := 100.0
-		if m.total > 0 {
-			share = 100 * float64(done) / float64(m.total)
-		}
-		rate := ByteSize(int64(float64(done) / max(time.Since(m.began).Seconds(), 0.001)))
-		return fmt.Sprintf("%s: %s of %s, %.0f%%, %s/s", m.what, ByteSize(done), ByteSize(m.total), share, rate)
-	})
-}
-
-// records returns what tells how many records something was done with.
-func (m *byteMeter) records(done string) func(uint64) {
-	return func(n uint64) {
-		m.say(func() string { return fmt.Sprintf("%s: %s records are %s", m.what, Count(n), done) })
-	}
-}
-
-// say writes a line if it is time for one.
-func (m *byteMeter) say(line func() string) {
-	now := time.Now()
-	w, _ := m.notes.To.(*HarmlessWriter)
-	every := lineEvery
-	if w != nil && w.Terminal {
-		every = meterEvery
-	}
-	if now.Sub(m.last) < every {
-		return
-	}
-	m.last = now
-	text := line()
-	if w == nil || !w.Terminal {
-		m.notes.Line("%s", text)
-		return
-	}
-	m.shown = true
-	_ = w.AsIs([]byte("\r\x1b[K" + text))
-}
-
-// End removes the line.
-func (m *byteMeter) End() {
-	if w, ok := m.notes.To.(*HarmlessWriter); ok && m.shown {
-		_ = w.AsIs([]byte("\r\x1b[K"))
-	}
 }
 
 // ByteSize writes a number of bytes for people.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"tarry/cluster/recovery"
 )
 
 // ProgressFile is where a command on a file notes how far it is, so that it can be run
@@ -46,44 +48,103 @@ func LoadProgress(path string, v any) (found bool, err error) {
 	return true, nil
 }
 
-// Meter shows how far a command is, on a line of its own that changes. Nobody but a
-// person at a terminal sees it.
-type Meter struct {
-	to    *HarmlessWriter // nil: it shows nothing
+// progressLine says how far a command is: on a line that changes for a person at a terminal, else, unless it
+// is quiet, on a line every ten seconds.
+type progressLine struct {
+	notes NotePrinter
+	quiet bool
 	began time.Time
 	last  time.Time
-	start int // what was done before, by another run
 	shown bool
 }
 
-// meterEvery is how often the line changes.
-const meterEvery = 200 * time.Millisecond
+const (
+	meterEvery = 200 * time.Millisecond // how often the line of a terminal changes
+	lineEvery  = 10 * time.Second       // how often a log gets a line
+)
 
-func (t *Terminal) Meter(start int) *Meter {
-	m := &Meter{began: t.Now(), start: start}
-	if w, ok := t.Notes.To.(*HarmlessWriter); ok && w.Terminal {
-		m.to = w
+// say writes a line if it is time for one.
+func (l *progressLine) say(now time.Time, line func() string) {
+	w, _ := l.notes.To.(*HarmlessWriter)
+	person := w != nil && w.Terminal
+	every := lineEvery
+	if person {
+		every = meterEvery
 	}
-	return m
+	switch {
+	case now.Sub(l.last) < every || l.quiet && !person:
+	case person:
+		l.last, l.shown = now, true
+		_ = w.AsIs([]byte("\r\x1b[K" + line()))
+	default:
+		l.last = now
+		l.notes.Line("%s", line())
+	}
+}
+
+// End removes the line.
+func (l *progressLine) End() {
+	if w, ok := l.notes.To.(*HarmlessWriter); ok && l.shown {
+		_ = w.AsIs([]byte("\r\x1b[K"))
+	}
+}
+
+// Meter shows how many jobs are done. Nobody but a person at a terminal sees it.
+type Meter struct {
+	progressLine
+	start int // what was done before, by another run
+}
+
+// Meter returns a meter that begins now.
+func (t *Terminal) Meter(start int) *Meter {
+	return &Meter{progressLine{notes: t.Notes, quiet: true, began: t.Now()}, start}
 }
 
 // Show writes the count; share is 0 to 1, or less than 0 when it is not known.
 func (m *Meter) Show(now time.Time, jobs int, share float64) {
-	if m.to == nil || now.Sub(m.last) < meterEvery {
-		return
-	}
-	m.last, m.shown = now, true
-	percent := ""
-	if share >= 0 {
-		percent = fmt.Sprintf(", %.0f%%", 100*min(share, 1))
-	}
-	rate := float64(jobs-m.start) / max(now.Sub(m.began).Seconds(), 0.001)
-	_ = m.to.AsIs(fmt.Appendf(nil, "\r\x1b[K%d jobs%s, %.0f a second", jobs, percent, rate))
+	m.say(now, func() string {
+		percent := ""
+		if share >= 0 {
+			percent = fmt.Sprintf(", %.0f%%", 100*min(share, 1))
+		}
+		rate := float64(jobs-m.start) / max(now.Sub(m.began).Seconds(), 0.001)
+		return fmt.Sprintf("%d jobs%s, %.0f a second", jobs, percent, rate)
+	})
 }
 
-// End removes the line.
-func (m *Meter) End() {
-	if m.shown {
-		_ = m.to.AsIs([]byte("\r\x1b[K"))
+// ByteMeter shows how many bytes of a known number are done.
+type ByteMeter struct {
+	progressLine
+	what  string
+	total int64
+}
+
+// NewByteMeter returns a meter that begins now. what is what is done with the bytes.
+func NewByteMeter(notes NotePrinter, what string, total int64) *ByteMeter {
+	now := time.Now()
+	return &ByteMeter{progressLine{notes: notes, began: now, last: now}, what, total}
+}
+
+// Progress returns what shows how far a backup is read, and then its records checked.
+func (m *ByteMeter) Progress() recovery.Progress {
+	return recovery.Progress{Read: m.Show, Checked: m.records("checked"), Hashed: m.records("hashed")}
+}
+
+// Show tells how many bytes are done.
+func (m *ByteMeter) Show(done int64) {
+	m.say(time.Now(), func() string {
+		share := 100.0
+		if m.total > 0 {
+			share = 100 * float64(done) / float64(m.total)
+		}
+		rate := ByteSize(int64(float64(done) / max(time.Since(m.began).Seconds(), 0.001)))
+		return fmt.Sprintf("%s: %s of %s, %.0f%%, %s/s", m.what, ByteSize(done), ByteSize(m.total), share, rate)
+	})
+}
+
+// records returns what tells how many records something was done with.
+func (m *ByteMeter) records(done string) func(uint64) {
+	return func(n uint64) {
+		m.say(time.Now(), func() string { return fmt.Sprintf("%s: %s records are %s", m.what, Count(n), done) })
 	}
 }
