@@ -124,7 +124,7 @@ func (e *exporter) scheduleLines(ctx context.Context) error {
 	return nil
 }
 
-// JobLine is a job as it is. A reserved one is ready, and its attempt counts unless it was the
+// jobLine is a job as it is. A reserved one is ready, and its attempt counts unless it was the
 // last: then the job has that one again, because nobody knows how it ends.
 func (a *everything) jobLine(j *client.Job) exportedJob {
 	l := client.ImportedJob{

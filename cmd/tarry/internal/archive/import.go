@@ -143,7 +143,7 @@ func (m *fileImport) run(ctx context.Context) error {
 	return m.report()
 }
 
-// ProgressFile is not that of an add or an export of the same file.
+// progressFile is not that of an add or an export of the same file.
 func (m *fileImport) progressFile() string { return cli.ProgressFile(m.file + ".import") }
 
 // check reads the whole file, so that one that was cut or has a wrong line changes nothing.

@@ -38,7 +38,7 @@ func exactReasonFlag(c *Command, reason **string) {
 	})
 }
 
-// FilterNames are the flags that register adds.
+// FilterNames are the flags that Register adds.
 var FilterNames = []string{"id-prefix", "reason", "exact-reason", "due-from", "due-to", "died-from", "died-to", "where", "header"}
 
 // Selected returns the filter of the flags.

@@ -130,7 +130,7 @@ type rig struct {
 	log      *logBuffer
 }
 
-// LogBuffer is written by the exporter and read by the test.
+// logBuffer is written by the exporter and read by the test.
 type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
