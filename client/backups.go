@@ -20,7 +20,7 @@ type BackupOptions struct {
 	// that was acknowledged before the call.
 	Stale bool
 	// Base makes the backup incremental, if the node that makes it has the store that the base is
-	// of. It is the base as text, as docs/http-api.md has it; tarry backup --since makes it of a
+	// of. It is the base as text, as docs/http-reference.md has it; tarry backup --since makes it of a
 	// file.
 	Base []byte
 }

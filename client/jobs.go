@@ -303,7 +303,7 @@ type Explanation struct {
 
 // Cause is one reason why a job is or was not delivered.
 type Cause struct {
-	Cause string    `json:"cause"`           // such as "rate"; see docs/http-api.md
+	Cause string    `json:"cause"`           // such as "rate"; see docs/http-reference.md
 	Late  Duration  `json:"late,omitzero"`   // its part of the lateness, if that is known
 	Until time.Time `json:"until,omitzero"`  // when it ends at the latest, if that is known
 	At    time.Time `json:"at,omitzero"`     // when it happened, if it is an event

@@ -199,7 +199,7 @@ func (m *fileAdder) take(line []byte) error {
 	}
 	j := m.defaults
 	if err := json.Unmarshal(line, &j, json.RejectUnknownMembers(true)); err != nil {
-		return cli.LineError{Err: fmt.Errorf("line %d%s", m.next.Line, lineFault(line, err, "job", "those of POST /v1/jobs (docs/http-api.md)"))}
+		return cli.LineError{Err: fmt.Errorf("line %d%s", m.next.Line, lineFault(line, err, "job", "those of POST /v1/jobs (docs/http-reference.md)"))}
 	}
 	if j.ID == "" {
 		j.ID = fmt.Sprintf("%s-%d", m.next.Name, m.next.Line)

@@ -19,7 +19,7 @@ import (
 const addText = `Adds a job. BODY is its body as text; - reads it from standard input.
 
 With --file it adds many: each line is a JSON object with the members of POST /v1/jobs
-(docs/http-api.md), such as {"topic":"mail","id":"m1","delay":30,"body":"hello"}. TOPIC and
+(docs/http-reference.md), such as {"topic":"mail","id":"m1","delay":30,"body":"hello"}. TOPIC and
 --if-exists are for lines without their own. It can be interrupted: FILE.progress says how far
 it is, and the same command goes on there. Jobs without an id get one, so that none is added
 twice. A line that is refused ends it: correct the line, and run the same command again. --check
