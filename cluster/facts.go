@@ -2,8 +2,13 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"tarry/cluster/diskpolicy"
+	"tarry/cluster/nodetls"
+	"tarry/cluster/report"
+	"tarry/internal/invitation"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -49,4 +54,59 @@ func (d decisions) one(ctx context.Context, op *jobpb.Op) error {
 		return err
 	}
 	return job.ResultError(rs[0])
+}
+
+// condition implements membership.Condition.
+type condition struct{ n *Node }
+
+func (c condition) Disk() diskpolicy.Health {
+	d := c.n.disk.State()
+	return diskpolicy.Health{Low: d.Low, Free: d.Free, LogWrite: c.n.shard.stores.WriteTime()}
+}
+
+func (c condition) Trouble() string { return c.n.raftTrouble() }
+func (c condition) Drained() bool   { return c.n.Draining() }
+
+// Problems returns what this node knows that belongs into the cluster's health while it leads.
+func (c condition) Problems(now time.Time) []*report.Problem {
+	n := c.n
+	list := append(n.mux.CertificateProblems(now), n.standbyProblems()...)
+	if p := n.members.Foreign(now); p != nil {
+		list = append(list, p)
+	}
+	for _, use := range n.shard.machine.LimitUses() {
+		if why := use.Reason(); why != "" {
+			list = append(list, report.NewProblem(report.LimitNear, "", "%s", why))
+		}
+	}
+	if n.cfg.Problems != nil {
+		list = append(list, n.cfg.Problems()...)
+	}
+	return list
+}
+
+// invitation returns the reader of this node's invitation; nil: it has none. A node that is in a
+// cluster needs none. The file is read each time, so an operator can replace it.
+func (n *Node) invitation() func() (invitation.Secret, error) {
+	if n.cfg.JoinInvitationFile == "" || n.hasState {
+		return nil
+	}
+	return func() (invitation.Secret, error) { return invitation.ReadFile(n.cfg.JoinInvitationFile) }
+}
+
+// opensToAnyNode reports whether tokens keep clients out, and nothing keeps nodes out.
+func (n *Node) opensToAnyNode() bool {
+	return n.shard.machine.Auth().Mode() == jobpb.AuthMode_AUTH_ENFORCE && n.AdmissionMode() == jobpb.AdmissionMode_ADMISSION_OPEN && n.cfg.TLS.Mode != nodetls.Require
+}
+
+// checkInvitation returns an error if this node needs the file and cannot read it.
+func (n *Node) checkInvitation() error {
+	read := n.invitation()
+	if read == nil {
+		return nil
+	}
+	if _, err := read(); err != nil {
+		return fmt.Errorf("the invitation (--join-invitation-file): %w", err)
+	}
+	return nil
 }

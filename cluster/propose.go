@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -199,4 +200,37 @@ func cloneJobs(rs []*jobpb.Result) []*jobpb.Result {
 		}
 	}
 	return rs
+}
+
+// limitStep is by how much a timeLimit may be exceeded.
+const limitStep = 100 * time.Millisecond
+
+// timeLimit bounds many short waits by the same time. The waits that begin within
+// limitStep share a timer: a context with a timer for each costs more than all else that
+// a call does while it waits.
+type timeLimit struct {
+	limit time.Duration
+
+	mu    sync.Mutex
+	over  chan struct{} // of the waits that begin before until
+	until time.Time
+}
+
+// begin returns a channel that closes after the limit, at most limitStep later.
+func (l *timeLimit) begin() <-chan struct{} {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over == nil || !now.Before(l.until) {
+		over := make(chan struct{})
+		l.over, l.until = over, now.Add(limitStep)
+		time.AfterFunc(l.limit+limitStep, func() { close(over) })
+	}
+	return l.over
+}
+
+// errDiskLow is the error of adds while disks are low.
+func errDiskLow(why string) *job.Error {
+	return &job.Error{Code: job.CodeDiskLow, RetryAfter: 5 * time.Second,
+		Message: why + "; finish or delete jobs, or free disk space; all other operations continue"}
 }

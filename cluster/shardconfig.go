@@ -1,11 +1,17 @@
 package cluster
 
 import (
+	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/cluster/datadir"
+	"tarry/cluster/diskspace"
+	"tarry/cluster/noderpc"
 )
 
 // shardConfig has the settings of a Shard.
@@ -29,4 +35,74 @@ type shardConfig struct {
 
 	wrapLog func(raft.LogStore) raft.LogStore // see Config
 	files   files
+}
+
+// Host is what a shard needs of its node.
+type Host interface {
+	// Fatal is called when going on would risk data. It does not return in a process.
+	Fatal(error)
+	// Peer returns a client to a server at a cluster address.
+	Peer(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error)
+	// ClusterChanged is called when the cluster's id or its forgotten members have changed. It does
+	// not block.
+	ClusterChanged()
+	// AddsRefused returns, on the leader, why adds are refused now; empty: they are accepted. It is
+	// cheap, as Disk is: the last measurement of the disk with the shard's files.
+	AddsRefused() string
+	Disk() diskspace.State
+	TransferAttempts() uint64 // see membership.Membership
+	// Wall is this node's clock. ConfirmClock asks the voters whether it is right; see
+	// clockguard.Guard.Confirm. ClockWentOff is called when it differs too much from theirs, and
+	// does not block.
+	Wall() time.Time
+	ConfirmClock(ctx context.Context) error
+	ClockWentOff()
+	// ConfirmLeader reports in which term this node leads; see ackguard.Guard.
+	ConfirmLeader(ctx context.Context) (term uint64, err error)
+	// Lead runs while this node is the established leader, until ctx ends.
+	Lead(ctx context.Context)
+}
+
+// host is a node as its shard sees it.
+type host struct{ n *Node }
+
+func (h host) Fatal(err error)          { h.n.cfg.Fatal(datadir.WithRoom(err, h.n.cfg.DataDir)) }
+func (h host) ClusterChanged()          { h.n.members.ClusterIDChanged() }
+func (h host) AddsRefused() string      { return h.n.members.AddsRefused() }
+func (h host) Disk() diskspace.State    { return h.n.disk.State() }
+func (h host) TransferAttempts() uint64 { return h.n.members.TransferAttempts() }
+func (h host) Wall() time.Time          { return h.n.cfg.wall() }
+func (h host) ClockWentOff()            { h.n.members.Evaluate() }
+
+func (h host) ConfirmClock(ctx context.Context) error { return h.n.members.ClockGuard().Confirm(ctx) }
+
+func (h host) ConfirmLeader(ctx context.Context) (term uint64, err error) {
+	return h.n.acks.ConfirmLeader(ctx)
+}
+
+func (h host) Peer(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error) {
+	c, err := h.n.frames.Get(ctx, serverID, addr)
+	if err != nil {
+		return nil, err
+	}
+	return noderpc.NewNodeClient(c), nil
+}
+
+// Lead does the node's work while it leads its shard, until ctx ends.
+func (h host) Lead(ctx context.Context) {
+	n := h.n
+	var work sync.WaitGroup
+	defer work.Wait()
+	if n.cfg.Lead != nil {
+		work.Go(func() {
+			if n.shard.awaitPromotion(ctx) {
+				n.cfg.Lead(ctx, n)
+			}
+		})
+	}
+	work.Go(func() { n.follower.Run(ctx) })
+	work.Go(func() { n.avoidLeading(ctx) })
+	if err := n.members.Lead(ctx); err != nil && ctx.Err() == nil {
+		n.log.Error("membership stopped leading", "error", err)
+	}
 }

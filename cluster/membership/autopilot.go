@@ -2,8 +2,10 @@ package membership
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	autopilot "github.com/hashicorp/raft-autopilot"
 
 	"tarry/cluster/ackguard"
+	"tarry/cluster/membership/gossip"
 	"tarry/cluster/raftconfig"
 )
 
@@ -156,3 +159,61 @@ func (l autopilotLog) Accept(_ string, level hclog.Level, msg string, args ...an
 	}
 	l.to.Log(context.Background(), to, msg, args...)
 }
+
+// nonVoter is the type of a node that was started not to vote. It says so in its gossip record
+// and in its replies, and only nodes that are alive are promoted, so no state needs to keep it.
+const nonVoter autopilot.NodeType = "non-voter"
+
+// neverVotes reports whether a server is alive and was started not to vote.
+func (m *Membership) neverVotes(id raft.ServerID) bool {
+	return slices.ContainsFunc(m.members(), func(n gossip.Member) bool { return n.ServerID == string(id) && n.NonVoter })
+}
+
+// onlyVoters promotes all stable servers but those.
+type onlyVoters struct{ *autopilot.StablePromoter }
+
+// GetNodeTypes keeps the types that KnownServers has given.
+func (onlyVoters) GetNodeTypes(*autopilot.Config, *autopilot.State) map[raft.ServerID]autopilot.NodeType {
+	return nil
+}
+
+// CalculatePromotionsAndDemotions implements autopilot.Promoter.
+func (p onlyVoters) CalculatePromotionsAndDemotions(c *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
+	changes := p.StablePromoter.CalculatePromotionsAndDemotions(c, s)
+	changes.Promotions = slices.DeleteFunc(changes.Promotions, func(id raft.ServerID) bool {
+		return !p.IsPotentialVoter(s.Servers[id].Server.NodeType)
+	})
+	return changes
+}
+
+// promoter is Raft as autopilot uses it. Autopilot decides by a view of the members that is up
+// to some seconds old, and Raft adds a voter that is in no configuration: without the check a
+// server that was removed meanwhile would be a member again.
+type promoter struct {
+	*raft.Raft
+	m *Membership
+}
+
+// AddVoter makes a member a voter. It waits for other changes of the configuration, and
+// returns when the change is committed.
+func (p promoter) AddVoter(id raft.ServerID, addr raft.ServerAddress, prevIndex uint64, timeout time.Duration) raft.IndexFuture {
+	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+	defer cancel()
+	end, err := p.m.beginChange(ctx)
+	if err != nil {
+		return noChange{err}
+	}
+	defer end()
+	if !p.m.Configured(string(id)) || p.m.cfg.Facts.Forgotten(string(id)) {
+		return noChange{fmt.Errorf("server %s was removed meanwhile", id)}
+	}
+	f := p.Raft.AddVoter(id, addr, prevIndex, timeout)
+	_ = f.Error() // the caller has it from the future
+	return f
+}
+
+// noChange is the outcome of a change that was not made.
+type noChange struct{ err error }
+
+func (n noChange) Error() error  { return n.err }
+func (n noChange) Index() uint64 { return 0 }
