@@ -32,7 +32,7 @@ import (
 	"tarry/job"
 )
 
-// Node is one running node. It implements api.Operator; its Shard serves clients.
+// Node is one running node. It implements api.Operator; its Queue serves clients.
 type Node struct {
 	shard    *Shard // the only one; its state also has the cluster's id and version
 	cfg      Config
@@ -256,8 +256,9 @@ func (n *Node) serveCalls(serve func(net.Listener) error, l net.Listener) {
 	}
 }
 
-// Shard returns the shard of all topics. It implements api.Queue.
-func (n *Node) Shard() *Shard { return n.shard }
+// Queue returns the queue of all topics, which implements api.Queue. With one Raft group it is the
+// Shard itself: there is nothing between.
+func (n *Node) Queue() *Shard { return n.shard }
 
 func (n *Node) shardNumber(number uint32) *Shard {
 	if number != 0 || !n.raftRuns.Load() {

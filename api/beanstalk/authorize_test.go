@@ -85,9 +85,9 @@ func guard(t testing.TB, change ...func(*beanstalk.Options)) *guarded {
 	g.audit, err = audit.Open(g.auditTo, testLogger(t))
 	require.NoError(t, err)
 	t.Cleanup(g.audit.Close)
-	control := access.Open(access.Options{Source: node.Shard(), Audit: g.audit, Registry: g.registry})
+	control := access.Open(access.Options{Source: node.Queue(), Audit: g.audit, Registry: g.registry})
 	t.Cleanup(control.Close)
-	o := beanstalk.Options{Queue: node.Shard(), Access: control, Registry: g.registry, Logger: slog.New(slog.NewTextHandler(g.log, nil)), StrangerTime: time.Hour}
+	o := beanstalk.Options{Queue: node.Queue(), Access: control, Registry: g.registry, Logger: slog.New(slog.NewTextHandler(g.log, nil)), StrangerTime: time.Hour}
 	for _, f := range change {
 		f(&o)
 	}
@@ -99,7 +99,7 @@ func guard(t testing.TB, change ...func(*beanstalk.Options)) *guarded {
 // do does an operation as the node.
 func (g *guarded) do(op *jobpb.Op) *jobpb.Result {
 	g.Helper()
-	rs, err := g.node.Shard().Do(auth.NewContext(context.Background(), auth.System()), []*jobpb.Op{op})
+	rs, err := g.node.Queue().Do(auth.NewContext(context.Background(), auth.System()), []*jobpb.Op{op})
 	require.NoError(g, err)
 	require.Equal(g, jobpb.Code_OK, rs[0].Code, rs[0].Message)
 	return rs[0]

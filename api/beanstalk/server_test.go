@@ -72,7 +72,7 @@ func startNodes(t testing.TB, n int, hold time.Duration) (addrs []string, leader
 	}
 	for _, node := range nodes {
 		require.Eventually(t, func() bool { return node.Readiness().Ready }, patience, 10*time.Millisecond)
-		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node.Shard(), Logger: testLogger(t), Hold: hold}))
+		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node.Queue(), Logger: testLogger(t), Hold: hold}))
 	}
 	fmt.Sscanf(nodes[0].Readiness().Leader, "n%d", &leader)
 	return addrs, leader - 1

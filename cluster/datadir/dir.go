@@ -89,7 +89,10 @@ func (d *Dir) LogStore() string { return cmp.Or(d.id.LogStore, OriginalLogStore)
 func (d *Dir) NodeID() string { return d.id.NodeID }
 
 // Shard returns the directory of a shard. ClaimShard creates it.
-func (d *Dir) Shard(number uint32) string { return filepath.Join(d.path, shardName(number)) }
+func (d *Dir) Shard(number uint32) string { return ShardIn(d.path, number) }
+
+// ShardIn is Dir.Shard of a data directory that is not open.
+func ShardIn(path string, number uint32) string { return filepath.Join(path, shardName(number)) }
 
 // MarkLeft records that this directory's node has left its cluster.
 func (d *Dir) MarkLeft() error {

@@ -48,7 +48,7 @@ func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
 func (d *Dir) load(nodeID, logStore string) error {
 	data, err := os.ReadFile(d.file())
 	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(d.path, shardName(0))); err == nil {
+		if _, err := os.Stat(d.Shard(0)); err == nil {
 			return unusable{fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; %s", d.file(), d.path, recovery(d.path))}
 		}
 		var raw [incarnationBytes]byte

@@ -77,7 +77,7 @@ func Check(dataDir, tempDir string) (c CheckReport, err error) {
 		return c, fmt.Errorf("data directory %s is in use: stop its node first", dataDir)
 	}
 	dir, err := datadir.OpenStopped(dataDir)
-	shard := filepath.Join(dataDir, "shard-0")
+	shard := datadir.ShardIn(dataDir, 0)
 	if err != nil {
 		c.problem("identity", err)
 		c.LogStore = datadir.OriginalLogStore

@@ -36,11 +36,11 @@ func openAccess(cfg *Config, node *cluster.Node, record auditLog) (*access.Contr
 		node.Metrics().MustRegister(record.Log)
 	}
 	control := access.Open(access.Options{
-		Source: node.Shard(), Audit: record.Log, Registry: node.Metrics(),
+		Source: node.Queue(), Audit: record.Log, Registry: node.Metrics(),
 		Leader: func(ctx context.Context) (uint64, error) {
 			ctx = auth.NewContext(ctx, auth.System())
 			// This has the revision, too, and does not count the tokens.
-			a, err := node.Shard().Read(ctx, &jobpb.Read{What: &jobpb.Read_Tokens{Tokens: &jobpb.Page{Max: 1}}}, false)
+			a, err := node.Queue().Read(ctx, &jobpb.Read{What: &jobpb.Read_Tokens{Tokens: &jobpb.Page{Max: 1}}}, false)
 			return a.GetAuth().GetRevision(), err
 		},
 	})

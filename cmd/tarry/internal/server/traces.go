@@ -36,10 +36,10 @@ func startTraces(ctx context.Context, cfg *Config, log *slog.Logger) (traces, er
 // the node's own.
 func (t traces) queue(node *cluster.Node) tracing.Queue {
 	if t.tracer == nil {
-		return node.Shard()
+		return node.Queue()
 	}
-	node.Shard().ObserveTimeouts(t.tracer.Expired)
-	return t.tracer.Queue(node.Shard())
+	node.Queue().ObserveTimeouts(t.tracer.Expired)
+	return t.tracer.Queue(node.Queue())
 }
 
 // post returns what starts the span of a post; nil: there are no spans.
