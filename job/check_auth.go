@@ -9,7 +9,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The rules of tokens and of what they allow; see CheckOp. Package auth decides by them.
+// The rules of tokens and of what they allow; see oplog.CheckOp. Package auth decides by them.
 
 // tokenHashBytes is the size of SHA-256.
 const tokenHashBytes = 32

@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The rules of namespaces that need not the others; see CheckOp.
+// The rules of namespaces that need not the others; see oplog.CheckOp.
 
 // CheckNamespaceName checks the name of a namespace: 1 to MaxNamespaceNameBytes of a-z, 0-9
 // and -, so that it is a label of a metric and a part of a path as it is.

@@ -133,7 +133,7 @@ func (l *Limits) CheckConsumer(field, name string) error {
 	return l.checkName(field, name)
 }
 
-// CheckDue checks that a due instant is not too far ahead of a clock. CheckOp checks the
+// CheckDue checks that a due instant is not too far ahead of a clock. oplog.CheckOp checks the
 // rest.
 func (l *Limits) CheckDue(field string, dueMS, clockMS int64) error {
 	return ahead(field, dueMS, clockMS, l.MaxDelay)

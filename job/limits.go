@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits on requests, checked by CheckOp; errors name the limit. Those in the type Limits
+// Limits on requests, checked by oplog.CheckOp; errors name the limit. Those in the type Limits
 // belong to the cluster version.
 const (
 	// MaxNameBytes bounds topics and ids; it is beanstalkd's tube-name limit.

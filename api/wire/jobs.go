@@ -225,7 +225,7 @@ func (q *UpdateRequest) SetDue(update *jobpb.Update, now time.Time) error {
 	due, err := q.DueAt.Millis("due_at", now)
 	update.DueMs = &due
 	if q.Delay.Set {
-		return nil // the error that both are given is more helpful; CheckOp returns it
+		return nil // the error that both are given is more helpful; oplog.CheckOp returns it
 	}
 	return err
 }

@@ -19,8 +19,8 @@ import (
 
 // mayImport lists, for each package, the packages that its code (not its tests) may import,
 // beside those below it. A directory that is not listed belongs to the nearest listed one
-// above it. Everything else is forbidden, so a new package starts with its row here; and so is
-// a row that allows what nobody does. A rule that stands in the way is changed, with a reason.
+// above it. Everything else is forbidden, so a new package starts with its row here. A row must
+// not allow an import that no code has. A rule that stands in the way is changed, with a reason.
 var mayImport = map[string][]string{
 	"job":       {},
 	"timer":     {},
