@@ -1,12 +1,13 @@
 // Package dispatch hands ready jobs to waiting consumers. It runs on the leader.
 //
-// A Waiter is one waiting reserve, on whichever node its client is connected. The
-// Dispatcher keeps waiters in memory in order of arrival; the state machine reports how
-// many jobs of each topic are ready. The Dispatcher proposes a Reserve only when a waiter
-// can get a job, so empty reserves do not enter the log. It proposes all that it can at
-// once, so they share a log entry. A Dispatcher exists for one leadership: Stop ends its
+// A Waiter is one waiting reserve, on whichever node its client is connected. Waiters
+// keeps them in memory in order of arrival (demand); a Source has how many jobs of each topic
+// are ready in one Raft group, as the group's state machine reports (supply). A Reserve is
+// proposed only when a waiter can get a job, so empty reserves do not enter the log. All
+// that can be proposed is proposed at once, so it shares a log entry. A Dispatcher is both,
+// with one source. It exists for one leadership: Stop ends its
 // waiters with ErrStopped, and they register with the next leader. Start at
-// Dispatcher.Add.
+// Waiters.Add.
 //
 // It knows topics, counts and operations, and does not depend on Raft, storage or HTTP.
 package dispatch

@@ -10,32 +10,31 @@ import (
 
 // match is a set of waiters whose Reserves are proposed together.
 type match struct {
+	source  *Source // to whose log they go
 	ops     []*jobpb.Op
 	waiters []*Waiter
 	bytes   int    // of ops, encoded
-	tenant  string // whose topics the waiters are served for, in Dispatcher.match
+	tenant  string // whose topics the waiters are served for, in Waiters.match
 }
 
 func (m *match) full() bool { return len(m.ops) >= maxOpsPerMatch || m.bytes >= maxBytesPerMatch }
 
 // match serves the waiters of topics in order, as long as there are ready jobs that no
-// reserve in flight has claimed. It is called with d.mu held; the caller must pass the
+// reserve in flight has claimed. It is called with ws.mu held; the caller must pass the
 // result to propose after unlocking.
-func (d *Dispatcher) match(topics []*topic) []match {
+func (ws *Waiters) match(topics []*topic) []match {
 	var out []match
 	var m match
 	for _, t := range topics {
-		if tenant := d.tenantOf(t); tenant != m.tenant {
-			if len(m.ops) > 0 {
-				out = append(out, m)
+		tenant := ws.tenantOf(t)
+		for p := t.offer(); p != nil; p = t.offer() {
+			if tenant != m.tenant || p.source != m.source || m.full() {
+				if len(m.ops) > 0 {
+					out = append(out, m)
+				}
+				m = match{source: p.source, tenant: tenant}
 			}
-			m = match{tenant: tenant}
-		}
-		for t.servable() {
-			d.take(t.queue[0].waiter, 0, &m)
-			if m.full() {
-				out, m = append(out, m), match{tenant: m.tenant}
-			}
+			p.source.take(t.queue[0].waiter, 0, &m)
 		}
 	}
 	if len(m.ops) > 0 {
@@ -47,7 +46,7 @@ func (d *Dispatcher) match(topics []*topic) []match {
 // servable appends the topics of w that it can get jobs of.
 func servable(to []*topic, w *Waiter) []*topic {
 	for _, p := range w.places {
-		if p.topic.servable() {
+		if p.topic.offer() != nil {
 			to = append(to, p.topic)
 		}
 	}
@@ -56,61 +55,67 @@ func servable(to []*topic, w *Waiter) []*topic {
 
 // matchFirst returns the proposal of w's First, with its Reserve if that may get a job: one
 // that nobody has claimed, one that its First make available, or one that its Advance makes
-// ready. Of the last two, waiters that came before it are served first. It is called with d.mu
+// ready. Of the last two, waiters that came before it are served first. It is called with ws.mu
 // held.
-func (d *Dispatcher) matchFirst(w *Waiter) (m match) {
+func (s *Source) matchFirst(w *Waiter) match {
 	for _, p := range w.places {
-		if p.topic.free() > 0 || p.topic.held > 0 && p.topic.queue[0].waiter == w {
-			d.take(w, 0, &m)
+		has := p.topic.of(s)
+		if has != nil && (has.free() > 0 || has.held > 0 && p.topic.queue[0].waiter == w) {
+			m := match{source: s}
+			s.take(w, 0, &m)
 			return m
 		}
 	}
-	if m, ok := d.matchDue(w); ok {
+	if m, ok := s.matchDue(w); ok {
 		return m
 	}
-	d.dequeue(w)
+	s.waiters.dequeue(w)
 	w.state, w.alone = busy, true
-	d.busy++
-	return match{ops: w.First, waiters: []*Waiter{w}}
+	s.waiters.busy++
+	return match{source: s, ops: w.First, waiters: []*Waiter{w}}
 }
 
 // matchDue returns the proposal of w, which waits, with its Advance, if that makes a job ready
-// and no other waiter is first in line for any. It is called with d.mu held.
-func (d *Dispatcher) matchDue(w *Waiter) (m match, ok bool) {
-	if w.Advance == nil || len(d.due) == 0 || d.due[0].unclaimed > w.Now || !d.dueOnlyFor(w, 0) {
+// and no other waiter is first in line for any. It is called with ws.mu held.
+func (s *Source) matchDue(w *Waiter) (m match, ok bool) {
+	if w.Advance == nil || len(s.due) == 0 || s.due[0].unclaimed > w.Now || !s.dueOnlyFor(w, 0) {
 		return match{}, false
 	}
 	w.moves = true
-	d.take(w, w.Now, &m)
+	m.source = s
+	s.take(w, w.Now, &m)
 	return m, true
 }
 
 // dueOnlyFor reports whether w is the first in the queue of each due topic in the part of the
 // heap that begins at i. It looks at no more of the heap than at three times w's topics.
-func (d *Dispatcher) dueOnlyFor(w *Waiter, i int) bool {
-	if i >= len(d.due) || d.due[i].unclaimed > w.Now {
+func (s *Source) dueOnlyFor(w *Waiter, i int) bool {
+	if i >= len(s.due) || s.due[i].unclaimed > w.Now {
 		return true
 	}
-	return d.due[i].queue[0].waiter == w && d.dueOnlyFor(w, 2*i+1) && d.dueOnlyFor(w, 2*i+2)
+	return s.due[i].topic.queue[0].waiter == w && s.dueOnlyFor(w, 2*i+1) && s.dueOnlyFor(w, 2*i+2)
 }
 
-// take moves w from waiting to busy and claims as many free jobs as it may get, so that
+// take moves w from waiting to busy and claims as many free jobs of s as it may get, so that
 // no other waiter claims the same ones. Its Reserve will be applied at dueBy (Unix ms) or
 // later; 0: nothing falls due before.
-func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
+func (s *Source) take(w *Waiter, dueBy int64, m *match) {
 	want := uint64(w.Reserve.Max)
 	for _, p := range w.places {
-		n := min(want, p.topic.free())
-		if n > 0 {
-			p.topic.asked += n
-			w.asked = append(w.asked, claim{p.topic, n})
+		has := p.topic.of(s)
+		if has == nil {
+			continue
+		}
+		if n := min(want, has.free()); n > 0 {
+			has.asked += n
+			w.asked = append(w.asked, claim{has, n})
 			want -= n
 		}
 	}
-	d.dequeue(w)
+	s.waiters.dequeue(w)
 	w.state = busy
-	d.busy++
-	op := w.reserveOp(dueBy, int64(maxBodyBytes/d.busy))
+	s.waiters.busy++
+	op := w.reserveOp(s, dueBy, int64(maxBodyBytes/s.waiters.busy))
 	m.ops = append(m.ops, w.First...)
 	if w.moves {
 		m.ops = append(m.ops, w.Advance)
@@ -120,16 +125,17 @@ func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
 	m.bytes += oplog.OpSize(op)
 }
 
-// propose submits matches. It must be called without d.mu held.
-func (d *Dispatcher) propose(ms []match) {
+// propose submits matches. It must be called without the lock.
+func propose(ms []match) {
 	for _, m := range ms {
-		d.submit(m.ops, func(rs []*jobpb.Result, err error) { d.finish(m.waiters, rs, err) })
+		s, served := m.source, m.waiters
+		s.submit(m.ops, func(rs []*jobpb.Result, err error) { s.finish(served, rs, err) })
 	}
 }
 
 // finish handles the results of proposed Reserves: it delivers jobs, gives back those
 // whose consumer is gone, and requeues waiters that got nothing.
-func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
+func (s *Source) finish(served []*Waiter, rs []*jobpb.Result, err error) {
 	type outcome struct {
 		w    *Waiter
 		jobs []*jobpb.Reserved
@@ -138,13 +144,17 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 	var outcomes []outcome
 	var back []*jobpb.Op
 	var touched []*topic
-	d.mu.Lock()
-	d.busy -= len(ws)
-	for _, w := range ws {
+	ws := s.waiters
+	ws.mu.Lock()
+	ws.busy -= len(served)
+	for _, w := range served {
 		for _, c := range w.asked {
-			c.topic.asked -= c.jobs
-			if c.topic.servable() {
-				touched = append(touched, c.topic)
+			if s.closed {
+				break // its supplies are gone
+			}
+			c.supply.asked -= c.jobs
+			if t := c.supply.topic; t.offer() != nil {
+				touched = append(touched, t)
 			}
 		}
 		w.asked = w.asked[:0]
@@ -158,42 +168,42 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 		switch {
 		case w.gone:
 			back = append(back, GiveBack(jobs, w.Reserve.HoldMs)...)
-			d.end(w)
+			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w})
 		case len(jobs) > 0:
-			d.end(w)
+			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w, jobs: jobs})
 		case len(w.First) > 0: // a refused Reserve has found nothing: the First are applied
-			d.end(w)
+			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: err})
-		case err != nil || d.stopped:
-			d.end(w)
+		case err != nil || ws.stopped:
+			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: ErrStopped})
 		case refused != nil: // and would be on each attempt
-			d.end(w)
+			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: refused})
 		case w.Poll:
-			d.end(w)
+			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w})
 		default:
-			d.enqueue(w)
+			ws.enqueue(w)
 			touched = servable(touched, w)
 		}
 	}
-	ms := d.match(touched)
-	d.mu.Unlock()
+	ms := ws.match(touched)
+	ws.mu.Unlock()
 
 	for _, o := range outcomes {
 		if len(o.jobs) > 0 {
-			d.deliver(o.jobs)
+			s.deliver(o.jobs)
 		}
 		o.w.Done(o.jobs, o.err)
 	}
 	for ops := range slices.Chunk(back, maxOpsPerMatch) {
 		// If this fails, the jobs become ready again when their TTR expires.
-		d.submit(ops, func([]*jobpb.Result, error) {})
+		s.submit(ops, func([]*jobpb.Result, error) {})
 	}
-	d.propose(ms)
+	propose(ms)
 }
 
 // GiveBack returns the operations that undo reservations which no consumer received, and that

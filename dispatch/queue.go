@@ -33,27 +33,28 @@ func (q *queue) Pop() any {
 	return p
 }
 
-// dueTopics holds topics, earliest instant first for which nothing is claimed ahead. It implements heap.Interface.
-type dueTopics []*topic
+// dueSupplies holds the supplies of one source, earliest instant first for which nothing is claimed
+// ahead. It implements heap.Interface.
+type dueSupplies []*supply
 
-func (d dueTopics) Len() int           { return len(d) }
-func (d dueTopics) Less(i, j int) bool { return d[i].unclaimed < d[j].unclaimed }
-func (d dueTopics) Swap(i, j int) {
+func (d dueSupplies) Len() int           { return len(d) }
+func (d dueSupplies) Less(i, j int) bool { return d[i].unclaimed < d[j].unclaimed }
+func (d dueSupplies) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
 	d[i].dueIndex, d[j].dueIndex = i, j
 }
 
-func (d *dueTopics) Push(x any) {
-	t := x.(*topic)
-	t.dueIndex = len(*d)
-	*d = append(*d, t)
+func (d *dueSupplies) Push(x any) {
+	s := x.(*supply)
+	s.dueIndex = len(*d)
+	*d = append(*d, s)
 }
 
-func (d *dueTopics) Pop() any {
+func (d *dueSupplies) Pop() any {
 	last := len(*d) - 1
-	t := (*d)[last]
+	s := (*d)[last]
 	(*d)[last] = nil
 	*d = (*d)[:last]
-	t.dueIndex = absent
-	return t
+	s.dueIndex = absent
+	return s
 }

@@ -1,10 +1,6 @@
 package dispatch
 
-import (
-	"slices"
-
-	"tarry/job/jobpb"
-)
+import "tarry/job/jobpb"
 
 // Waiter is one reserve that waits for jobs.
 type Waiter struct {
@@ -45,9 +41,9 @@ type Waiter struct {
 // reserveOp returns the operation of w with at most so many bytes of bodies. It names
 // only the topics that have jobs, or will have by dueBy, because these names are in the
 // log.
-func (w *Waiter) reserveOp(dueBy, bytes int64) *jobpb.Op {
+func (w *Waiter) reserveOp(s *Source, dueBy, bytes int64) *jobpb.Op {
 	r := w.Reserve
-	topics := w.topicsWithJobs(dueBy)
+	topics := w.topicsWithJobs(s, dueBy)
 	if r.Max == 1 || r.MaxBytes > 0 && r.MaxBytes <= bytes {
 		bytes = r.MaxBytes
 	}
@@ -59,10 +55,10 @@ func (w *Waiter) reserveOp(dueBy, bytes int64) *jobpb.Op {
 	}}}
 }
 
-func (w *Waiter) topicsWithJobs(dueBy int64) []string {
+func (w *Waiter) topicsWithJobs(s *Source, dueBy int64) []string {
 	count := 0
 	for _, p := range w.places {
-		if w.mayFind(p.topic, dueBy) {
+		if w.mayFind(p.topic.of(s), dueBy) {
 			count++
 		}
 	}
@@ -71,17 +67,17 @@ func (w *Waiter) topicsWithJobs(dueBy int64) []string {
 	}
 	topics := make([]string, 0, count)
 	for _, p := range w.places {
-		if w.mayFind(p.topic, dueBy) {
+		if w.mayFind(p.topic.of(s), dueBy) {
 			topics = append(topics, p.topic.name)
 		}
 	}
 	return topics
 }
 
-// mayFind reports whether the Reserve of w, applied at dueBy, may find jobs of t. What w
-// finishes first may end reservations of t.
-func (w *Waiter) mayFind(t *topic, dueBy int64) bool {
-	return t.hasJobs(dueBy) || len(w.First) > 0 && t.held > 0
+// mayFind reports whether the Reserve of w, applied at dueBy, may find jobs of p, which may be nil.
+// What w finishes first may end reservations of its topic.
+func (w *Waiter) mayFind(p *supply, dueBy int64) bool {
+	return p != nil && (p.hasJobs(dueBy) || len(w.First) > 0 && p.held > 0)
 }
 
 // split returns the results of w among rs, which begin with those of its First, and the
@@ -113,64 +109,6 @@ type place struct {
 }
 
 type claim struct {
-	topic *topic
-	jobs  uint64
+	supply *supply
+	jobs   uint64
 }
-
-// topic is the dispatcher's state of one topic.
-type topic struct {
-	name    string
-	ready   uint64  // as of the last applied batch
-	held    uint64  // as of then, ready but for the limit on reserved jobs
-	asked   uint64  // of these, claimed by reserves in flight
-	nextDue int64   // earliest time at which something is due, in Unix ms; 0 none
-	soon    []int64 // first due times of delayed jobs, ascending, in Unix ms
-	// What is due up to claimedTo has waiters already: an advance that was proposed ahead
-	// reserves for them. 0: there is none. unclaimed is the first due time after it, for the
-	// order of Dispatcher.due.
-	claimedTo, unclaimed int64
-	queue                queue
-
-	names    int    // waiters that name it
-	namedBy  uint64 // the last of them, in the order of Dispatcher.named
-	dueIndex int    // in Dispatcher.due; absent when it does not belong there
-}
-
-func (t *topic) free() uint64 {
-	if t.asked >= t.ready {
-		return 0
-	}
-	return t.ready - t.asked
-}
-
-// servable reports whether a waiter can get jobs that nobody has claimed.
-func (t *topic) servable() bool { return len(t.queue) > 0 && t.free() > 0 }
-
-// dueBy returns how many jobs are known to become ready by an Advance at now, except those
-// that are claimed.
-func (t *topic) dueBy(now int64) int {
-	if first := t.firstUnclaimed(); first == 0 || first > now {
-		return 0
-	}
-	claimed, _ := slices.BinarySearch(t.soon, t.claimedTo+1)
-	n, _ := slices.BinarySearch(t.soon, now+1)
-	return max(n-claimed, 1)
-}
-
-// firstUnclaimed returns the first due time, as far as it is known, for which nothing is
-// claimed; 0: there is none.
-func (t *topic) firstUnclaimed() int64 {
-	if t.nextDue > t.claimedTo {
-		return t.nextDue
-	}
-	if n, _ := slices.BinarySearch(t.soon, t.claimedTo+1); n < len(t.soon) {
-		return t.soon[n]
-	}
-	return 0
-}
-
-// hasJobs reports whether a Reserve that is applied at now may find jobs.
-func (t *topic) hasJobs(now int64) bool { return t.ready > 0 || t.dueBy(now) > 0 }
-
-// idle topics are forgotten.
-func (t *topic) idle() bool { return t.ready == 0 && t.held == 0 && t.nextDue == 0 && t.names == 0 }
