@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"fsm/internal/window": {"fsm/internal/record"},
 	"fsm/view":            {"job", "auth", "fsm/internal/record"},
 	"fsm/check":           {"job", "fsm/internal/record", "fsm/view"},
+	"fsm/configlog":       {}, // rules: an explorer drives them
 
 	"schedule": {"job"},
 	"api":      {"job", "auth", "internal/invitation", "cluster/report", "schedule", "internal/rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep", "internal/tokenbucket"},
