@@ -41,6 +41,7 @@ var statuses = map[job.Code]int{
 	job.CodeTooManyTokens:    http.StatusConflict,
 	job.CodeTooManySchedules: http.StatusConflict,
 	job.CodeQuorumWouldFail:  http.StatusConflict,
+	job.CodeCrossSlot:        http.StatusConflict,
 	job.CodeConflict:         http.StatusConflict,
 	job.CodeNotApplied:       http.StatusServiceUnavailable,
 	job.CodeOverloaded:       http.StatusTooManyRequests,

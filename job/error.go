@@ -31,6 +31,7 @@ const (
 	CodeTooManySchedules Code = "too_many_schedules" // the limit on schedules
 	CodeTooManyTokens    Code = "too_many_tokens"    // the limit on tokens of clients
 	CodeQuorumWouldFail  Code = "quorum_would_fail"  // a removal that would break the quorum
+	CodeCrossSlot        Code = "cross_slot"         // what is done for all or none of its jobs needs them in one slot
 	CodeConflict         Code = "conflict"           // the request contradicts the cluster's state
 	CodeLogTruncated     Code = "log_truncated"      // the log has not the entries any more that a standby needs
 
@@ -151,6 +152,22 @@ func ResultError(r *jobpb.Result) error {
 	return &Error{Code: resultCodes[r.Code], Message: r.Message, Field: r.GetDetails().GetField()}
 }
 
+// ErrorResult returns the result of an operation that failed with err, or whose outcome is unknown
+// since: ResultError returns an error with its code.
+func ErrorResult(err error) *jobpb.Result {
+	e := asError(err)
+	r := &jobpb.Result{Code: jobpb.Code_INTERNAL, Message: e.Message}
+	for result, code := range resultCodes {
+		if code == e.Code {
+			r.Code = result
+		}
+	}
+	if e.Field != "" {
+		r.Details = &jobpb.Details{Field: e.Field}
+	}
+	return r
+}
+
 var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_NOT_FOUND:          CodeNotFound,
 	jobpb.Code_ID_CONFLICT:        CodeIDConflict,
@@ -171,6 +188,12 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_TOO_MANY_TOKENS:    CodeTooManyTokens,
 	jobpb.Code_OVER_QUOTA:         CodeOverQuota,
 	jobpb.Code_STANDBY:            CodeStandby,
+	jobpb.Code_CROSS_SLOT:         CodeCrossSlot,
+	jobpb.Code_NOT_APPLIED:        CodeNotApplied,
+	jobpb.Code_OVERLOADED:         CodeOverloaded,
+	jobpb.Code_DISK_LOW:           CodeDiskLow,
+	jobpb.Code_OUTCOME_UNKNOWN:    CodeUnknown,
+	jobpb.Code_INTERNAL:           CodeInternal,
 }
 
 // CodeOfResult returns the Code of a result's code; empty for OK.

@@ -311,6 +311,14 @@ const (
 	Code_TOO_MANY_TOKENS    Code = 22 // the limit on tokens of clients is reached
 	Code_OVER_QUOTA         Code = 26 // a quota of the namespace is reached
 	Code_STANDBY            Code = 30 // the cluster is a standby: its state changes only by what its primary did
+	Code_CROSS_SLOT         Code = 31 // its jobs are in several slots, and it is done for all or none of them
+	// What became of an operation of which a group gave no result. No state machine has these: the node
+	// that sent operations to several groups does.
+	Code_NOT_APPLIED     Code = 40
+	Code_OVERLOADED      Code = 41
+	Code_DISK_LOW        Code = 42
+	Code_OUTCOME_UNKNOWN Code = 43
+	Code_INTERNAL        Code = 44
 )
 
 // Enum value maps for Code.
@@ -336,6 +344,12 @@ var (
 		22: "TOO_MANY_TOKENS",
 		26: "OVER_QUOTA",
 		30: "STANDBY",
+		31: "CROSS_SLOT",
+		40: "NOT_APPLIED",
+		41: "OVERLOADED",
+		42: "DISK_LOW",
+		43: "OUTCOME_UNKNOWN",
+		44: "INTERNAL",
 	}
 	Code_value = map[string]int32{
 		"OK":                 0,
@@ -358,6 +372,12 @@ var (
 		"TOO_MANY_TOKENS":    22,
 		"OVER_QUOTA":         26,
 		"STANDBY":            30,
+		"CROSS_SLOT":         31,
+		"NOT_APPLIED":        40,
+		"OVERLOADED":         41,
+		"DISK_LOW":           42,
+		"OUTCOME_UNKNOWN":    43,
+		"INTERNAL":           44,
 	}
 )
 
@@ -7372,7 +7392,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"LateFinish\x12\x16\n" +
 	"\x12LATE_FINISH_ACCEPT\x10\x00\x12\x16\n" +
-	"\x12LATE_FINISH_REFUSE\x10\x01*\xe9\x02\n" +
+	"\x12LATE_FINISH_REFUSE\x10\x01*\xcb\x03\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -7396,7 +7416,15 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x0fTOO_MANY_TOKENS\x10\x16\x12\x0e\n" +
 	"\n" +
 	"OVER_QUOTA\x10\x1a\x12\v\n" +
-	"\aSTANDBY\x10\x1e*.\n" +
+	"\aSTANDBY\x10\x1e\x12\x0e\n" +
+	"\n" +
+	"CROSS_SLOT\x10\x1f\x12\x0f\n" +
+	"\vNOT_APPLIED\x10(\x12\x0e\n" +
+	"\n" +
+	"OVERLOADED\x10)\x12\f\n" +
+	"\bDISK_LOW\x10*\x12\x13\n" +
+	"\x0fOUTCOME_UNKNOWN\x10+\x12\f\n" +
+	"\bINTERNAL\x10,*.\n" +
 	"\aOverlap\x12\x11\n" +
 	"\rOVERLAP_ALLOW\x10\x00\x12\x10\n" +
 	"\fOVERLAP_SKIP\x10\x01*9\n" +

@@ -28,6 +28,8 @@ type operation struct {
 	// them when its primary did, and refuses them in its own log. The version is that of the
 	// records and limits, so it is the primary's: an entry has the same effect on both.
 	ofCluster bool
+	// route is which group of a cluster with several shards gets it, unless it names a job.
+	route Route
 	// check holds the rules that need neither the clock nor the state.
 	check func(*job.Limits, *jobpb.Op) error
 
@@ -43,9 +45,29 @@ type operation struct {
 	// and jobs are those that it brings; nil: none.
 	topic func(*jobpb.Op) string
 	ref   func(*jobpb.Op) *jobpb.Ref
+	name  func(*jobpb.Op) string // that of what it is about, if its message has one
 	ends  func(*jobpb.Op) (*jobpb.Ref, bool)
 	jobs  func(*jobpb.Op) []*jobpb.Add
 }
+
+// Route is which groups of a cluster with several shards get an operation. With one shard, its one
+// group gets all.
+type Route uint8
+
+const (
+	// RouteGroup: the leader of a group makes it, for its own.
+	RouteGroup Route = iota + 1
+	// RouteConfig: the config group.
+	RouteConfig
+	// RouteJob: the shard of the job that it names (RefOf).
+	RouteJob
+	// RouteAdds: the shard of the ids of the jobs that it brings (AddsOf); without an id, any.
+	RouteAdds
+	// RouteSchedule: the shard of the schedule's name (NameOf).
+	RouteSchedule
+	// RouteTopic: all shards, because each has jobs of the topic.
+	RouteTopic
+)
 
 // kind completes a row with what the schema says: the topic or the job that the message of an
 // operation names.
@@ -59,6 +81,10 @@ func kind[K any](get func(*jobpb.Op) K, check func(*job.Limits, K) error, row op
 	}
 	if _, is := message.(interface{ GetRef() *jobpb.Ref }); is {
 		row.ref = func(op *jobpb.Op) *jobpb.Ref { return any(get(op)).(interface{ GetRef() *jobpb.Ref }).GetRef() }
+		row.route = cmp.Or(row.route, RouteJob)
+	}
+	if _, is := message.(interface{ GetName() string }); is {
+		row.name = func(op *jobpb.Op) string { return any(get(op)).(interface{ GetName() string }).GetName() }
 	}
 	return row
 }
@@ -70,11 +96,13 @@ func refCheck[K interface{ GetRef() *jobpb.Ref }](_ *job.Limits, k K) error {
 // operations has a row for each operation, by the name of its field in jobpb.Op.
 var operations = map[protoreflect.Name]operation{
 	"add": kind((*jobpb.Op).GetAdd, checkAdd, operation{
-		adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return []*jobpb.Add{op.GetAdd()} },
+		route: RouteAdds,
+		adds:  true, jobs: func(op *jobpb.Op) []*jobpb.Add { return []*jobpb.Add{op.GetAdd()} },
 		needs: func(op *jobpb.Op, need needed) bool { return needsAdd(op.GetAdd(), 0, need) },
 	}),
 	"atomic_add": kind((*jobpb.Op).GetAtomicAdd, checkAtomicAdd, operation{
-		adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return op.GetAtomicAdd().GetAdds() },
+		route: RouteAdds,
+		adds:  true, jobs: func(op *jobpb.Op) []*jobpb.Add { return op.GetAtomicAdd().GetAdds() },
 		ends: func(op *jobpb.Op) (*jobpb.Ref, bool) {
 			finish := op.GetAtomicAdd().GetFinish()
 			return finish.GetRef(), finish != nil
@@ -91,6 +119,7 @@ var operations = map[protoreflect.Name]operation{
 		},
 	}),
 	"import_job": kind((*jobpb.Op).GetImportJob, checkImportJob, operation{
+		route: RouteAdds,
 		since: 2, adds: true, jobs: func(op *jobpb.Op) []*jobpb.Add { return []*jobpb.Add{op.GetImportJob().GetAdd()} },
 		topic: func(op *jobpb.Op) string { return op.GetImportJob().GetAdd().GetTopic() },
 		// What a job brings with it, such as its attempts and that it is dead, is otherwise up to
@@ -101,6 +130,7 @@ var operations = map[protoreflect.Name]operation{
 	}),
 
 	"reserve": kind((*jobpb.Op).GetReserve, CheckReserve, operation{
+		route:      RouteGroup,
 		leaderOnly: true, forClient: true,
 		topic: func(op *jobpb.Op) string {
 			if topics := op.GetReserve().GetTopics(); len(topics) > 0 {
@@ -138,11 +168,13 @@ var operations = map[protoreflect.Name]operation{
 	}),
 
 	"kick_topic": kind((*jobpb.Op).GetKickTopic, checkKickTopic, operation{
+		route: RouteTopic,
 		needs: func(op *jobpb.Op, need needed) bool {
 			return need(job.VerbManage, op.GetKickTopic().GetTopic()) && needsEntry(op.GetKickTopic().GetToTopic(), need)
 		},
 	}),
 	"move_jobs": kind((*jobpb.Op).GetMoveJobs, checkMoveJobs, operation{
+		route: RouteTopic,
 		onJob: always(job.VerbManage),
 		needs: func(op *jobpb.Op, need needed) bool {
 			k := op.GetMoveJobs()
@@ -154,63 +186,66 @@ var operations = map[protoreflect.Name]operation{
 			job.Within("max", int64(k.Max), 1, int64(l.MaxKick)), l.CheckConsumer("consumer", k.Consumer),
 			l.CheckReason(k.Reason), checkSweep(l, k.Sweep),
 		)
-	}, operation{})),
-	"purge":       manages(kind((*jobpb.Op).GetPurge, checkPurge, operation{})),
-	"pause_topic": manages(kind((*jobpb.Op).GetPauseTopic, checkPauseTopic, operation{})),
-	"set_topic":   manages(kind((*jobpb.Op).GetSetTopic, checkSetTopic, operation{})),
+	}, operation{route: RouteTopic})),
+	"purge":       manages(kind((*jobpb.Op).GetPurge, checkPurge, operation{route: RouteTopic})),
+	"pause_topic": manages(kind((*jobpb.Op).GetPauseTopic, checkPauseTopic, operation{route: RouteTopic})),
+	"set_topic":   manages(kind((*jobpb.Op).GetSetTopic, checkSetTopic, operation{route: RouteConfig})),
 
 	"put_schedule": kind((*jobpb.Op).GetPutSchedule, checkPutSchedule, operation{
+		route: RouteSchedule,
 		needs: func(op *jobpb.Op, need needed) bool {
 			add := op.GetPutSchedule().GetSchedule().GetJob()
 			return add == nil || needsAdd(add, job.VerbManage, need)
 		},
 	}),
-	"delete_schedule": {},
+	"delete_schedule": kind((*jobpb.Op).GetDeleteSchedule, nil, operation{route: RouteSchedule}),
 	// A client causes a run that starts now.
 	"fire_schedule": kind((*jobpb.Op).GetFireSchedule, checkFireSchedule, operation{
-		adds: true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() },
+		route: RouteSchedule,
+		adds:  true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() },
 	}),
 
-	"advance":       kind((*jobpb.Op).GetAdvance, checkAdvance, operation{leaderOnly: true}),
-	"advance_at":    kind((*jobpb.Op).GetAdvanceAt, checkAdvanceAt, operation{leaderOnly: true}), // its Reserves have principals
-	"reset_clock":   {leaderOnly: true},
-	"raise_version": {leaderOnly: true},
+	"advance":       kind((*jobpb.Op).GetAdvance, checkAdvance, operation{route: RouteGroup, leaderOnly: true}),
+	"advance_at":    kind((*jobpb.Op).GetAdvanceAt, checkAdvanceAt, operation{route: RouteGroup, leaderOnly: true}), // its Reserves have principals
+	"reset_clock":   {route: RouteGroup, leaderOnly: true},
+	"raise_version": {route: RouteGroup, leaderOnly: true},
 	"migrate": kind((*jobpb.Op).GetMigrate, func(l *job.Limits, k *jobpb.Migrate) error {
 		return job.Within("max", int64(k.Max), 1, int64(l.MaxMigrate))
 	},
-		operation{leaderOnly: true}),
+		operation{route: RouteGroup, leaderOnly: true}),
 
-	"put_token": kind((*jobpb.Op).GetPutToken, checkPutToken, operation{admin: true}),
+	"put_token": kind((*jobpb.Op).GetPutToken, checkPutToken, operation{route: RouteConfig, admin: true}),
 	"delete_token": kind((*jobpb.Op).GetDeleteToken, func(l *job.Limits, k *jobpb.DeleteToken) error { return l.CheckTokenID("id", k.GetId()) },
-		operation{admin: true}),
+		operation{route: RouteConfig, admin: true}),
 	"set_auth": kind((*jobpb.Op).GetSetAuth, func(l *job.Limits, k *jobpb.SetAuth) error { return l.CheckAuthSettings(k.GetSettings()) },
-		operation{admin: true}),
-	"put_namespace": kind((*jobpb.Op).GetPutNamespace, func(l *job.Limits, k *jobpb.PutNamespace) error { return l.CheckNamespace(k.GetNamespace()) }, operation{}),
+		operation{route: RouteConfig, admin: true}),
+	"put_namespace": kind((*jobpb.Op).GetPutNamespace, func(l *job.Limits, k *jobpb.PutNamespace) error { return l.CheckNamespace(k.GetNamespace()) }, operation{route: RouteConfig}),
 	"delete_namespace": kind((*jobpb.Op).GetDeleteNamespace, func(l *job.Limits, k *jobpb.DeleteNamespace) error {
 		return l.CheckNamespaceName("name", k.GetName())
-	}, operation{}),
+	}, operation{route: RouteConfig}),
 
 	"put_state_chunk": kind((*jobpb.Op).GetPutStateChunk, func(_ *job.Limits, k *jobpb.PutStateChunk) error { return checkPutStateChunk(k) },
-		operation{since: 2, leaderOnly: true}),
-	"drop_state_chunks": {since: 2, leaderOnly: true},
-	"replace_state":     {since: 2, leaderOnly: true},
+		operation{route: RouteGroup, since: 2, leaderOnly: true}),
+	"drop_state_chunks": {route: RouteGroup, since: 2, leaderOnly: true},
+	"replace_state":     {route: RouteGroup, since: 2, leaderOnly: true},
 
-	"mark": {leaderOnly: true, ofCluster: true},
+	"mark": {route: RouteGroup, leaderOnly: true, ofCluster: true},
 	"set_cluster": kind((*jobpb.Op).GetSetCluster, func(l *job.Limits, k *jobpb.SetCluster) error { return l.CheckRefID("cluster_id", k.ClusterId) },
-		operation{leaderOnly: true, ofCluster: true}),
-	"forget_member": kind((*jobpb.Op).GetForgetMember, checkForgetMember, operation{leaderOnly: true, ofCluster: true}),
+		operation{route: RouteGroup, leaderOnly: true, ofCluster: true}),
+	"forget_member": kind((*jobpb.Op).GetForgetMember, checkForgetMember, operation{route: RouteConfig, leaderOnly: true, ofCluster: true}),
 	"admit_node": kind((*jobpb.Op).GetAdmitNode, func(l *job.Limits, k *jobpb.AdmitNode) error { return l.CheckRefID("node_id", k.GetNodeId()) },
-		operation{leaderOnly: true, ofCluster: true}),
-	"put_invitation": kind((*jobpb.Op).GetPutInvitation, checkPutInvitation, operation{ofCluster: true, needs: operates}),
+		operation{route: RouteConfig, leaderOnly: true, ofCluster: true}),
+	"put_invitation": kind((*jobpb.Op).GetPutInvitation, checkPutInvitation, operation{route: RouteConfig, ofCluster: true, needs: operates}),
 	// A client revokes an invitation; the leader records that one was used.
 	"end_invitation": kind((*jobpb.Op).GetEndInvitation, checkEndInvitation, operation{
+		route:      RouteConfig,
 		leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() == "" },
 		ofCluster: true, needs: operates,
 	}),
-	"set_admission": kind((*jobpb.Op).GetSetAdmission, checkSetAdmission, operation{ofCluster: true, needs: operates}),
+	"set_admission": kind((*jobpb.Op).GetSetAdmission, checkSetAdmission, operation{route: RouteConfig, ofCluster: true, needs: operates}),
 	"follow_log": kind((*jobpb.Op).GetFollowLog, func(_ *job.Limits, k *jobpb.FollowLog) error { return checkFollowLog(k) },
-		operation{since: 2, leaderOnly: true, ofCluster: true}),
-	"promote_standby": {since: 2, ofCluster: true, needs: operates},
+		operation{route: RouteGroup, since: 2, leaderOnly: true, ofCluster: true}),
+	"promote_standby": {route: RouteGroup, since: 2, ofCluster: true, needs: operates},
 }
 
 // needed is called with verbs that are needed on a topic, and reports whether the caller has them.
@@ -411,6 +446,23 @@ func Needs(op *jobpb.Op, need func(job.Verbs, string) bool) bool {
 func TopicOf(op *jobpb.Op) string {
 	if row := of(op); row.topic != nil {
 		return row.topic(op)
+	}
+	return ""
+}
+
+// RouteOf returns which groups get an operation; 0: it is not known.
+func RouteOf(op *jobpb.Op) Route {
+	row := of(op)
+	if row.ref != nil && row.ref(op) != nil {
+		return RouteJob
+	}
+	return row.route
+}
+
+// NameOf returns the name of what an operation is about, such as a schedule; empty: it has none.
+func NameOf(op *jobpb.Op) string {
+	if row := of(op); row.name != nil {
+		return row.name(op)
 	}
 	return ""
 }
