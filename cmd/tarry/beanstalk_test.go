@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -75,6 +76,10 @@ func TestThePortForBeanstalkdClientsOpensWhenTheNodeCanServe(t *testing.T) {
 		_, err := net.Dial("tcp", tubes)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Equal(t, http.StatusServiceUnavailable, status(addr, "/readyz"))
+		if runtime.GOOS == "linux" {
+			_, err := net.Listen("tcp", tubes)
+			require.ErrorIs(t, err, syscall.EADDRINUSE, "nobody takes it while the node waits for others, or it would end when it can serve")
+		}
 	})
 	t.Run("ready", func(t *testing.T) {
 		tubes := clitest.FreeAddr(t)
@@ -84,6 +89,18 @@ func TestThePortForBeanstalkdClientsOpensWhenTheNodeCanServe(t *testing.T) {
 		require.NoError(t, err, "a node that is ready serves all its clients")
 		defer c.Close()
 		require.Equal(t, "INSERTED 1", say(t, c, "put 0 0 10 1\r\nx\r\n"))
+	})
+	t.Run("again, while connections of the process before end", func(t *testing.T) {
+		tubes, dir := clitest.FreeAddr(t), t.TempDir()
+		for range 2 {
+			addr, stop := runNode(t, "--beanstalk-addr", tubes, "--data-dir", dir)
+			require.Eventually(t, func() bool { return status(addr, "/readyz") == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+			c, err := net.Dial("tcp", tubes)
+			require.NoError(t, err)
+			defer c.Close()
+			require.Equal(t, "USING default", say(t, c, "list-tube-used\r\n"))
+			stop() // the server closes first
+		}
 	})
 }
 
@@ -104,7 +121,7 @@ func TestBeanstalkdClientsConnectByASocketFile(t *testing.T) {
 	require.Equal(t, "INSERTED 1", say(t, c, "put 0 0 10 1\r\nx\r\n"))
 	require.Equal(t, "RESERVED 1 1", say(t, c, "reserve\r\n"))
 
-	_, err = server.CheckBeanstalk(&server.Config{BeanstalkAddr: "unix:" + path}, nil)
+	_, err = server.TakeBeanstalk(&server.Config{BeanstalkAddr: "unix:" + path}, nil)
 	require.ErrorContains(t, err, "in use", "another node cannot take it")
 	stop()
 	require.NoFileExists(t, path)

@@ -43,9 +43,9 @@ type beanstalkPort struct {
 	ready <-chan struct{} // closed when this node knows what clients may do
 }
 
-// CheckBeanstalk checks that the addresses are free and the tokens can be read, so that what is
-// wrong is reported before anything starts. It does not keep the addresses open.
-func CheckBeanstalk(cfg *Config, all *semaphore.Weighted) (*beanstalkPort, error) {
+// TakeBeanstalk takes the addresses and reads the tokens, so that what is wrong is reported before
+// the node joins a cluster. Clients cannot connect before serve.
+func TakeBeanstalk(cfg *Config, all *semaphore.Weighted) (*beanstalkPort, error) {
 	p := &beanstalkPort{
 		at: cfg.tubeListeners(), maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections, allConns: all,
 		failed: make(chan error, 1), signals: make(chan os.Signal, 1),
@@ -55,11 +55,20 @@ func CheckBeanstalk(cfg *Config, all *semaphore.Weighted) (*beanstalkPort, error
 			return nil, err
 		}
 	}
-	open, err := p.listen()
-	if err != nil {
-		return nil, err
+	for _, t := range p.at {
+		if err := t.take(); err != nil {
+			p.drop()
+			return nil, err
+		}
 	}
-	return p, closeAll(open)
+	return p, nil
+}
+
+// drop gives up the addresses that are not open.
+func (p *beanstalkPort) drop() {
+	for _, t := range p.at {
+		t.drop()
+	}
 }
 
 // String returns the addresses, for people.
@@ -81,7 +90,7 @@ func (p *beanstalkPort) off() bool { return len(p.at) == 0 }
 func (p *beanstalkPort) listen() ([]net.Listener, error) {
 	var open []net.Listener
 	for _, t := range p.at {
-		l, err := t.listen()
+		l, err := t.open()
 		if err != nil {
 			return nil, errors.Join(err, closeAll(open))
 		}
@@ -149,6 +158,7 @@ func (p *beanstalkPort) run(ctx context.Context, node *cluster.Node) error {
 		return err
 	}
 	p.open.Store(true)
+	p.log.Info("serving beanstalkd clients", "beanstalkd", p.String())
 	for i, l := range open {
 		p.work.Go(func() {
 			if err := p.server.ServeAs(p.secure(l), p.at[i].ofClients()); !errors.Is(err, beanstalk.ErrClosed) {
@@ -193,10 +203,11 @@ func (r readiness) Readiness() job.Readiness {
 // close ends what serve started, and waits for it. It gives back the jobs that
 // clients hold, for which it takes closeTime at most. It may be called again.
 func (p *beanstalkPort) close() {
-	if p.server == nil {
-		return
-	}
 	p.closing.Do(func() {
+		defer p.drop()
+		if p.server == nil {
+			return
+		}
 		p.stop()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,13 +20,51 @@ type tubeListener struct {
 	flag  string // that names it
 	addr  string // host:port or unix:path
 	token *tokenFile
+	held  *net.TCPListener // the address, see hold; nil: listen takes it
+}
+
+// take takes the address before clients can be served, so that nobody else takes it meanwhile.
+// Of a socket file, and where a port cannot be held, it only checks that it is free.
+func (t *tubeListener) take() error {
+	l, err := t.listen()
+	if err != nil {
+		return err
+	}
+	if tcp, isTCP := l.(*net.TCPListener); isTCP && hold(tcp) == nil {
+		t.held = tcp
+		return nil
+	}
+	return l.Close()
+}
+
+// open lets clients connect.
+func (t *tubeListener) open() (net.Listener, error) {
+	l := t.held
+	if l == nil {
+		return t.listen()
+	}
+	t.held = nil
+	if err := resume(l); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen for beanstalkd clients (--%s): %w", t.flag, err), l.Close())
+	}
+	return l, nil
+}
+
+// drop gives up the address, unless open returned it.
+func (t *tubeListener) drop() {
+	if t.held != nil {
+		t.held.Close()
+		t.held = nil
+	}
 }
 
 func (t *tubeListener) listen() (l net.Listener, err error) {
 	if path, isFile := strings.CutPrefix(t.addr, UnixPrefix); isFile {
 		l, err = listenUnix(path)
 	} else {
-		l, err = net.Listen("tcp", t.addr)
+		var plain net.ListenConfig
+		plain.SetMultipathTCP(false) // which cannot be held
+		l, err = plain.Listen(context.Background(), "tcp", t.addr)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for beanstalkd clients (--%s): %w", t.flag, err)

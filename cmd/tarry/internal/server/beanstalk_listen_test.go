@@ -34,18 +34,18 @@ func TestListenersWithATokenThatCannotBe(t *testing.T) {
 	cfg, err := parseServerConfig([]string{"--config", file}, noEnv)
 	require.NoError(t, err)
 	require.Equal(t, boundListeners{{"127.0.0.1:1", "a"}, {"unix:/b", "c"}}, cfg.BeanstalkListen)
-	_, err = CheckBeanstalk(cfg, nil)
+	_, err = TakeBeanstalk(cfg, nil)
 	require.ErrorContains(t, err, "the token of the clients of 127.0.0.1:1 (--beanstalk-listen)")
 
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("secret"), 0o600))
 	cfg.BeanstalkListen = boundListeners{{clitest.FreeAddr(t), token}}
-	_, err = CheckBeanstalk(cfg, nil)
+	_, err = TakeBeanstalk(cfg, nil)
 	require.ErrorContains(t, err, "it is not a token")
 	require.NotContains(t, err.Error(), "secret")
 	require.NoError(t, os.WriteFile(token, []byte(clitest.ValidToken(t, "a")), 0o600))
 	cfg.BeanstalkListen = append(cfg.BeanstalkListen, cfg.BeanstalkListen[0])
-	_, err = CheckBeanstalk(cfg, nil)
+	_, err = TakeBeanstalk(cfg, nil)
 	require.ErrorContains(t, err, "in use")
 }
 
@@ -53,10 +53,10 @@ func TestASocketFileThatCannotBe(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
-	_, err := CheckBeanstalk(&Config{BeanstalkAddr: "unix:" + file}, nil)
+	_, err := TakeBeanstalk(&Config{BeanstalkAddr: "unix:" + file}, nil)
 	require.ErrorContains(t, err, "is not a socket")
 	require.FileExists(t, file)
-	_, err = CheckBeanstalk(&Config{BeanstalkAddr: "unix:" + filepath.Join(dir, "none", "tubes")}, nil)
+	_, err = TakeBeanstalk(&Config{BeanstalkAddr: "unix:" + filepath.Join(dir, "none", "tubes")}, nil)
 	require.ErrorContains(t, err, "--beanstalk-addr")
 	for _, path := range []string{"", "/" + strings.Repeat("x", maxSocketPath)} {
 		_, err := parseServerConfig([]string{"--beanstalk-addr", "unix:" + path}, noEnv)

@@ -189,7 +189,7 @@ func TestBeanstalkCanBeSwitchedOff(t *testing.T) {
 		c, err := parseServerConfig([]string{"--beanstalk-addr", off}, noEnv)
 		require.NoError(t, err)
 		require.Empty(t, c.beanstalkAddr())
-		port, err := CheckBeanstalk(c, nil)
+		port, err := TakeBeanstalk(c, nil)
 		require.NoError(t, err)
 		require.Equal(t, "off", port.String())
 		port.close()

@@ -74,7 +74,7 @@ func Serve(ctx context.Context, cfg *Config, stderr io.Writer) error {
 	}
 	defer listener.Close()
 	connections := semaphore.NewWeighted(int64(files.Clients))
-	tubes, err := CheckBeanstalk(cfg, connections)
+	tubes, err := TakeBeanstalk(cfg, connections)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func serveClients(ctx context.Context, cfg *Config, node *cluster.Node, control 
 	if cfg.CORSOrigins.Any() {
 		log.Warn("--cors-origins is *: any web page, in any browser that reaches this node, can read and change everything")
 	}
-	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.String(), "version", cli.Version, "data", cfg.DataDir)
+	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "version", cli.Version, "data", cfg.DataDir)
 	tell.say(notifyReady)
 	defer tell.feed(ctx, node.Responds)()
 	select {
