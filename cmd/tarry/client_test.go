@@ -200,6 +200,8 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"add t a b":                         "takes [TOPIC] [BODY]; 3 given",
 		"add --topic t a b":                 "takes either TOPIC or --topic",
 		"add --topic t --delay soon x":      `invalid value "soon" for flag --delay: "soon" is not a duration`,
+		"cluster health --wait --addr x":    "flag --wait has no value: it was followed by --addr, which is a flag",
+		"reserve --topic t --max --addr=x":  "flag --max has no value: it was followed by --addr=x",
 		"add --topic t --delay -1 x":        "out of range",
 		"add --topic t --priority -1 x":     "whole number",
 		"add --topic t --due-at tomorrow x": "RFC 3339",

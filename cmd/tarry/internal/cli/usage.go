@@ -65,10 +65,18 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return noCommand(cmd, cmd.Flags().Arg(0)) // whose flag it is
 	case errors.As(err, &unknown):
 		return noFlag(cmd, unknown)
+	case errors.As(err, &invalid) && namesFlag(cmd.Flags(), invalid.GetValue()):
+		return Usagef("flag --%s has no value: it was followed by %s, which is a flag", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid):
 		return Usagef("invalid value %q for flag --%s: %s", invalid.GetValue(), invalid.GetFlag().Name, InvalidReason(PlainReason(invalid.GetFlag().Value.Type(), invalid.Unwrap())))
 	}
 	return UsageError{err}
+}
+
+// namesFlag reports whether an argument that was taken for the value of a flag is itself one.
+func namesFlag(flags *pflag.FlagSet, arg string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return strings.HasPrefix(arg, "-") && flags.Lookup(name) != nil
 }
 
 // noFlag is the error of a flag that cmd does not have.
