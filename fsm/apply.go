@@ -341,7 +341,7 @@ func (m *Machine) publish(news []TopicChange) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.public.applied = m.meta.Applied()
-	m.public.clusterID = m.meta.ClusterID
+	m.public.clusterID, m.public.sharding = m.meta.ClusterID, m.meta.Sharding
 	m.public.standby, m.public.upload = m.meta.Standby, m.meta.Upload.ID
 	m.following.Store(m.follows())
 	m.version.Store(m.meta.Version)

@@ -12,13 +12,16 @@ import (
 	"tarry/job/jobpb"
 )
 
-// setCluster sets the cluster's id, once.
+// setCluster sets the cluster's id and sharding, once.
 func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 	meta := &x.m.meta
 	switch meta.ClusterID {
 	case op.ClusterId:
-		return nil
+		return x.sameSharding(op.Sharding, r)
 	case "":
+		if ok, err := x.setSharding(op.Sharding, r); err != nil || !ok {
+			return err
+		}
 		meta.ClusterID = strings.Clone(op.ClusterId)
 		must(x.batch.Set(record.KeyCluster, []byte(meta.ClusterID), nil))
 		x.cluster, x.named = true, true

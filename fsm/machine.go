@@ -62,6 +62,7 @@ type public struct {
 	applied   Applied // of the state alone
 	durable   record.DurableMark
 	clusterID string
+	sharding  *jobpb.Sharding // as record.Meta.Sharding
 	// replacedAt is the index at which a backup replaced the state; 0: none did.
 	replacedAt uint64
 	upload     uint64              // as Upload

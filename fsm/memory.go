@@ -118,7 +118,7 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 // copyMeta copies what other goroutines may read of the meta keyspace.
 func (pub *public) copyMeta(meta *record.Meta) {
 	pub.applied, pub.durable = meta.Applied(), meta.Durable
-	pub.clusterID = meta.ClusterID
+	pub.clusterID, pub.sharding = meta.ClusterID, meta.Sharding
 	pub.replacedAt = meta.Replaced.Index
 	pub.upload = meta.Upload.ID
 	pub.standby = meta.Standby

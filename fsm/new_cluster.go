@@ -114,6 +114,9 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	meta.State.Index, meta.State.Term = c.Index, c.Term
 	meta.ClusterID = c.ID
 	must(x.batch.Set(record.KeyCluster, []byte(c.ID), nil))
+	if err := x.forgetFirstVoters(); err != nil {
+		return err
+	}
 	meta.Configuration, meta.ConfigurationIndex = append([]byte(nil), c.Configuration...), c.Index
 	x.value = record.AppendConfiguration(x.value[:0], c.Index, c.Configuration)
 	must(x.batch.Set(record.KeyConfiguration, x.value, nil))

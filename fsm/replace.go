@@ -259,6 +259,9 @@ func (s *Staged) Restore(live *Machine, o Restoration) (shiftMS int64, err error
 		return 0, fmt.Errorf(
 			"the backup was made at cluster version %d, and this cluster has version %d: upgrade its nodes first", s.Version(), version)
 	}
+	if has, wants := s.meta.Sharding, live.sharding(); !sameGroup(has, wants) {
+		return 0, fmt.Errorf("the backup is of %s, and a state is restored only in its place: this is %s", groupName(has), groupName(wants))
+	}
 	was, err := live.replacedBefore()
 	if err != nil {
 		return 0, err
@@ -383,6 +386,13 @@ func (s *Staged) takeOver(live *Machine, e Entry, op *jobpb.ReplaceState) error 
 		string(record.KeyReplaced):      record.Replaced{Count: op.Replacements, Index: e.Index}.Append(nil),
 	} {
 		must(batch.Set([]byte(key), value, nil))
+	}
+	if s := live.meta.Sharding; s != nil { // Restore has seen to it that it is of this group
+		value, err := record.AppendSharding(nil, s)
+		if err != nil {
+			return err
+		}
+		must(batch.Set(record.KeySharding, value, nil))
 	}
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		return err

@@ -25,7 +25,8 @@ import (
 //
 //	add topic=mail id=a   an operation, by its name in the schema or a short one (opNames),
 //	                      with fields by their names, without _ms, however deep they are
-//	then, run, header     adds to a list of the operation above
+//	then, run, header, voter
+//	                      adds to a list of the operation above
 //	tick 30s              the clock moves on, and an Advance does what is due
 //	wait 30s              the clock moves on
 //	count reserve ...     the number of jobs instead of the jobs
@@ -118,7 +119,7 @@ func (c command) has(key string) bool {
 }
 
 // partOf is the list of an operation that a line is added to.
-var partOf = map[string]string{"then": "adds", "run": "runs", "header": "headers"}
+var partOf = map[string]string{"then": "adds", "run": "runs", "header": "headers", "voter": "voters"}
 
 // run runs the lines of a directive, each as an entry, and returns their output.
 func (s *script) run(d *datadriven.TestData) string {
@@ -308,6 +309,12 @@ func (s *script) print(c command) string {
 		return instantText(s.m.Applied().ClockMS)
 	case "cluster":
 		return s.m.ClusterID()
+	case "sharding":
+		text := fmt.Sprintf("group %d of %d shards", s.m.Group(), s.m.Shards())
+		for _, v := range s.m.FirstVoters() {
+			text += fmt.Sprintf(", %s at %s", v.ServerId, v.Address)
+		}
+		return text
 	case "removed_nodes":
 		return fmt.Sprint(slices.Sorted(maps.Keys(s.m.RemovedNodes())))
 	case "removed":

@@ -58,6 +58,15 @@ func Digest(v *view.View, looked func(records uint64)) (string, error) {
 		if err := pair(counters, []byte(m.ClusterID)); err != nil {
 			return err
 		}
+		if m.Sharding != nil {
+			sharding, err := record.AppendSharding(nil, m.Sharding)
+			if err != nil {
+				return err
+			}
+			if err := pair(record.KeySharding, sharding); err != nil {
+				return err
+			}
+		}
 		if err := pair(record.KeyDueChanges, record.AppendDueCounts(nil, m.State.RecentDue)); err != nil {
 			return err
 		}

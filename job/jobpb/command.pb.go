@@ -633,7 +633,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -4605,10 +4605,11 @@ func (x *Mark) GetName() string {
 	return ""
 }
 
-// SetCluster sets the cluster's id once; another id is refused.
+// SetCluster sets the cluster's id and its sharding once; others are refused.
 type SetCluster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Sharding      *Sharding              `protobuf:"bytes,2,opt,name=sharding,proto3" json:"sharding,omitempty"` // absent: the cluster has one shard and one group
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4650,6 +4651,127 @@ func (x *SetCluster) GetClusterId() string {
 	return ""
 }
 
+func (x *SetCluster) GetSharding() *Sharding {
+	if x != nil {
+		return x.Sharding
+	}
+	return nil
+}
+
+// Sharding is which group of a cluster with several shards a Raft group is.
+type Sharding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        uint32                 `protobuf:"varint,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	Group         uint32                 `protobuf:"varint,2,opt,name=group,proto3" json:"group,omitempty"`  // 0: the config group, which has no jobs; else it has the shard before this number
+	Voters        []*Voter               `protobuf:"bytes,3,rep,name=voters,proto3" json:"voters,omitempty"` // of group 0: the servers with which each group begins
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sharding) Reset() {
+	*x = Sharding{}
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sharding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sharding) ProtoMessage() {}
+
+func (x *Sharding) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sharding.ProtoReflect.Descriptor instead.
+func (*Sharding) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Sharding) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *Sharding) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *Sharding) GetVoters() []*Voter {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+// Voter is a server of a Raft configuration.
+type Voter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Voter) Reset() {
+	*x = Voter{}
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Voter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Voter) ProtoMessage() {}
+
+func (x *Voter) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Voter.ProtoReflect.Descriptor instead.
+func (*Voter) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *Voter) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+func (x *Voter) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
 // RaiseVersion raises the cluster version by one, once all members run it and all records
 // have the format of the present one. A version that is not above changes nothing.
 type RaiseVersion struct {
@@ -4661,7 +4783,7 @@ type RaiseVersion struct {
 
 func (x *RaiseVersion) Reset() {
 	*x = RaiseVersion{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4673,7 +4795,7 @@ func (x *RaiseVersion) String() string {
 func (*RaiseVersion) ProtoMessage() {}
 
 func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4686,7 +4808,7 @@ func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseVersion.ProtoReflect.Descriptor instead.
 func (*RaiseVersion) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RaiseVersion) GetTo() uint32 {
@@ -4708,7 +4830,7 @@ type ResetClock struct {
 
 func (x *ResetClock) Reset() {
 	*x = ResetClock{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4720,7 +4842,7 @@ func (x *ResetClock) String() string {
 func (*ResetClock) ProtoMessage() {}
 
 func (x *ResetClock) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4733,7 +4855,7 @@ func (x *ResetClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClock.ProtoReflect.Descriptor instead.
 func (*ResetClock) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ResetClock) GetToMs() int64 {
@@ -4761,7 +4883,7 @@ type Migrate struct {
 
 func (x *Migrate) Reset() {
 	*x = Migrate{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4773,7 +4895,7 @@ func (x *Migrate) String() string {
 func (*Migrate) ProtoMessage() {}
 
 func (x *Migrate) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4786,7 +4908,7 @@ func (x *Migrate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Migrate.ProtoReflect.Descriptor instead.
 func (*Migrate) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Migrate) GetMax() uint32 {
@@ -4809,7 +4931,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4821,7 +4943,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4834,7 +4956,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -4861,7 +4983,7 @@ type AdmitNode struct {
 
 func (x *AdmitNode) Reset() {
 	*x = AdmitNode{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4873,7 +4995,7 @@ func (x *AdmitNode) String() string {
 func (*AdmitNode) ProtoMessage() {}
 
 func (x *AdmitNode) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4886,7 +5008,7 @@ func (x *AdmitNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
 func (*AdmitNode) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AdmitNode) GetNodeId() string {
@@ -4921,7 +5043,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4933,7 +5055,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4946,7 +5068,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Result) GetCode() Code {
@@ -5071,7 +5193,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5083,7 +5205,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5096,7 +5218,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -5167,7 +5289,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5179,7 +5301,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5192,7 +5314,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Denied) GetVerbs() uint32 {
@@ -5226,7 +5348,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5238,7 +5360,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5251,7 +5373,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -5281,7 +5403,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5293,7 +5415,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5306,7 +5428,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Reserved) GetId() string {
@@ -5433,7 +5555,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5445,7 +5567,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5458,7 +5580,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Job) GetId() string {
@@ -5694,7 +5816,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5706,7 +5828,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5719,7 +5841,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -5799,7 +5921,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5811,7 +5933,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5824,7 +5946,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Topic) GetName() string {
@@ -5975,7 +6097,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5987,7 +6109,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6000,7 +6122,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -6065,7 +6187,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6077,7 +6199,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6090,7 +6212,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -6177,7 +6299,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6189,7 +6311,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6202,7 +6324,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -6244,7 +6366,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6256,7 +6378,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6269,7 +6391,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -6308,7 +6430,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6320,7 +6442,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6333,7 +6455,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -6424,7 +6546,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6436,7 +6558,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6449,7 +6571,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -6489,7 +6611,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[63]
+	mi := &file_job_jobpb_command_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6501,7 +6623,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[63]
+	mi := &file_job_jobpb_command_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6514,7 +6636,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{63}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -6631,7 +6753,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[64]
+	mi := &file_job_jobpb_command_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6643,7 +6765,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[64]
+	mi := &file_job_jobpb_command_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6656,7 +6778,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{64}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -6727,7 +6849,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[65]
+	mi := &file_job_jobpb_command_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6739,7 +6861,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[65]
+	mi := &file_job_jobpb_command_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6752,7 +6874,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{65}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -7136,11 +7258,19 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"ifRevision\x88\x01\x01B\x0e\n" +
 	"\f_if_revision\"\x1a\n" +
 	"\x04Mark\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"+\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"[\n" +
 	"\n" +
 	"SetCluster\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\x1e\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12.\n" +
+	"\bsharding\x18\x02 \x01(\v2\x12.tarry.v1.ShardingR\bsharding\"a\n" +
+	"\bSharding\x12\x16\n" +
+	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\rR\x05group\x12'\n" +
+	"\x06voters\x18\x03 \x03(\v2\x0f.tarry.v1.VoterR\x06voters\">\n" +
+	"\x05Voter\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x1e\n" +
 	"\fRaiseVersion\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\rR\x02to\"7\n" +
 	"\n" +
@@ -7455,7 +7585,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),           // 0: tarry.v1.BodyKind
 	(State)(0),              // 1: tarry.v1.State
@@ -7511,39 +7641,41 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*DeleteNamespace)(nil), // 51: tarry.v1.DeleteNamespace
 	(*Mark)(nil),            // 52: tarry.v1.Mark
 	(*SetCluster)(nil),      // 53: tarry.v1.SetCluster
-	(*RaiseVersion)(nil),    // 54: tarry.v1.RaiseVersion
-	(*ResetClock)(nil),      // 55: tarry.v1.ResetClock
-	(*Migrate)(nil),         // 56: tarry.v1.Migrate
-	(*ForgetMember)(nil),    // 57: tarry.v1.ForgetMember
-	(*AdmitNode)(nil),       // 58: tarry.v1.AdmitNode
-	(*Result)(nil),          // 59: tarry.v1.Result
-	(*Details)(nil),         // 60: tarry.v1.Details
-	(*Denied)(nil),          // 61: tarry.v1.Denied
-	(*Results)(nil),         // 62: tarry.v1.Results
-	(*Reserved)(nil),        // 63: tarry.v1.Reserved
-	(*Job)(nil),             // 64: tarry.v1.Job
-	(*Event)(nil),           // 65: tarry.v1.Event
-	(*Topic)(nil),           // 66: tarry.v1.Topic
-	(*Totals)(nil),          // 67: tarry.v1.Totals
-	(*Schedule)(nil),        // 68: tarry.v1.Schedule
-	(*PutSchedule)(nil),     // 69: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil),  // 70: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),    // 71: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),    // 72: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),   // 73: tarry.v1.ScheduleState
-	(*PastRun)(nil),         // 74: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),    // 75: tarry.v1.ScheduleInfo
-	(*PutInvitation)(nil),   // 76: tarry.v1.PutInvitation
-	(*EndInvitation)(nil),   // 77: tarry.v1.EndInvitation
-	(*SetAdmission)(nil),    // 78: tarry.v1.SetAdmission
-	(*FollowLog)(nil),       // 79: tarry.v1.FollowLog
-	(*PromoteStandby)(nil),  // 80: tarry.v1.PromoteStandby
-	(*PutStateChunk)(nil),   // 81: tarry.v1.PutStateChunk
-	(*DropStateChunks)(nil), // 82: tarry.v1.DropStateChunks
-	(*ReplaceState)(nil),    // 83: tarry.v1.ReplaceState
-	(*Token)(nil),           // 84: tarry.v1.Token
-	(*AuthSettings)(nil),    // 85: tarry.v1.AuthSettings
-	(*Namespace)(nil),       // 86: tarry.v1.Namespace
+	(*Sharding)(nil),        // 54: tarry.v1.Sharding
+	(*Voter)(nil),           // 55: tarry.v1.Voter
+	(*RaiseVersion)(nil),    // 56: tarry.v1.RaiseVersion
+	(*ResetClock)(nil),      // 57: tarry.v1.ResetClock
+	(*Migrate)(nil),         // 58: tarry.v1.Migrate
+	(*ForgetMember)(nil),    // 59: tarry.v1.ForgetMember
+	(*AdmitNode)(nil),       // 60: tarry.v1.AdmitNode
+	(*Result)(nil),          // 61: tarry.v1.Result
+	(*Details)(nil),         // 62: tarry.v1.Details
+	(*Denied)(nil),          // 63: tarry.v1.Denied
+	(*Results)(nil),         // 64: tarry.v1.Results
+	(*Reserved)(nil),        // 65: tarry.v1.Reserved
+	(*Job)(nil),             // 66: tarry.v1.Job
+	(*Event)(nil),           // 67: tarry.v1.Event
+	(*Topic)(nil),           // 68: tarry.v1.Topic
+	(*Totals)(nil),          // 69: tarry.v1.Totals
+	(*Schedule)(nil),        // 70: tarry.v1.Schedule
+	(*PutSchedule)(nil),     // 71: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil),  // 72: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),    // 73: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),    // 74: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),   // 75: tarry.v1.ScheduleState
+	(*PastRun)(nil),         // 76: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),    // 77: tarry.v1.ScheduleInfo
+	(*PutInvitation)(nil),   // 78: tarry.v1.PutInvitation
+	(*EndInvitation)(nil),   // 79: tarry.v1.EndInvitation
+	(*SetAdmission)(nil),    // 80: tarry.v1.SetAdmission
+	(*FollowLog)(nil),       // 81: tarry.v1.FollowLog
+	(*PromoteStandby)(nil),  // 82: tarry.v1.PromoteStandby
+	(*PutStateChunk)(nil),   // 83: tarry.v1.PutStateChunk
+	(*DropStateChunks)(nil), // 84: tarry.v1.DropStateChunks
+	(*ReplaceState)(nil),    // 85: tarry.v1.ReplaceState
+	(*Token)(nil),           // 86: tarry.v1.Token
+	(*AuthSettings)(nil),    // 87: tarry.v1.AuthSettings
+	(*Namespace)(nil),       // 88: tarry.v1.Namespace
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -7559,37 +7691,37 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	45,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
 	52,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
 	53,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	57,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	59,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	28,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
 	44,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	23,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	32,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
 	22,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	69,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	70,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	71,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	71,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	72,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	73,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	41,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	43,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	54,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	55,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	56,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	56,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	57,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	58,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
 	42,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
 	46,  // 28: tarry.v1.Op.advance_at:type_name -> tarry.v1.AdvanceAt
 	47,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
 	48,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
 	49,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
-	58,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
-	76,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
-	77,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
-	78,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
+	60,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
+	78,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
+	79,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
+	80,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
 	50,  // 36: tarry.v1.Op.put_namespace:type_name -> tarry.v1.PutNamespace
 	51,  // 37: tarry.v1.Op.delete_namespace:type_name -> tarry.v1.DeleteNamespace
 	15,  // 38: tarry.v1.Op.import_job:type_name -> tarry.v1.ImportJob
-	79,  // 39: tarry.v1.Op.follow_log:type_name -> tarry.v1.FollowLog
-	80,  // 40: tarry.v1.Op.promote_standby:type_name -> tarry.v1.PromoteStandby
-	81,  // 41: tarry.v1.Op.put_state_chunk:type_name -> tarry.v1.PutStateChunk
-	82,  // 42: tarry.v1.Op.drop_state_chunks:type_name -> tarry.v1.DropStateChunks
-	83,  // 43: tarry.v1.Op.replace_state:type_name -> tarry.v1.ReplaceState
+	81,  // 39: tarry.v1.Op.follow_log:type_name -> tarry.v1.FollowLog
+	82,  // 40: tarry.v1.Op.promote_standby:type_name -> tarry.v1.PromoteStandby
+	83,  // 41: tarry.v1.Op.put_state_chunk:type_name -> tarry.v1.PutStateChunk
+	84,  // 42: tarry.v1.Op.drop_state_chunks:type_name -> tarry.v1.DropStateChunks
+	85,  // 43: tarry.v1.Op.replace_state:type_name -> tarry.v1.ReplaceState
 	1,   // 44: tarry.v1.Condition.states:type_name -> tarry.v1.State
 	40,  // 45: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
 	0,   // 46: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
@@ -7615,7 +7747,7 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	25,  // 66: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
 	1,   // 67: tarry.v1.JobMark.state:type_name -> tarry.v1.State
 	39,  // 68: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	64,  // 69: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	66,  // 69: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
 	25,  // 70: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
 	12,  // 71: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
 	12,  // 72: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
@@ -7640,42 +7772,44 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	12,  // 91: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
 	45,  // 92: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
 	27,  // 93: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	84,  // 94: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	85,  // 95: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	86,  // 96: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
-	5,   // 97: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 98: tarry.v1.Result.state:type_name -> tarry.v1.State
-	63,  // 99: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	60,  // 100: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	59,  // 101: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	20,  // 102: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	38,  // 103: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	61,  // 104: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	59,  // 105: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 106: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	16,  // 107: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 108: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 109: tarry.v1.Job.state:type_name -> tarry.v1.State
-	16,  // 110: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	65,  // 111: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 112: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 113: tarry.v1.Event.state:type_name -> tarry.v1.State
-	20,  // 114: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 115: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 116: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 117: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	68,  // 118: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	72,  // 119: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	74,  // 120: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 121: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 122: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	68,  // 123: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	73,  // 124: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	125, // [125:125] is the sub-list for method output_type
-	125, // [125:125] is the sub-list for method input_type
-	125, // [125:125] is the sub-list for extension type_name
-	125, // [125:125] is the sub-list for extension extendee
-	0,   // [0:125] is the sub-list for field type_name
+	86,  // 94: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	87,  // 95: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	88,  // 96: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
+	54,  // 97: tarry.v1.SetCluster.sharding:type_name -> tarry.v1.Sharding
+	55,  // 98: tarry.v1.Sharding.voters:type_name -> tarry.v1.Voter
+	5,   // 99: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 100: tarry.v1.Result.state:type_name -> tarry.v1.State
+	65,  // 101: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	62,  // 102: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	61,  // 103: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	20,  // 104: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	38,  // 105: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	63,  // 106: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	61,  // 107: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 108: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	16,  // 109: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 110: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 111: tarry.v1.Job.state:type_name -> tarry.v1.State
+	16,  // 112: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	67,  // 113: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 114: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 115: tarry.v1.Event.state:type_name -> tarry.v1.State
+	20,  // 116: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 117: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 118: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 119: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	70,  // 120: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	74,  // 121: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	76,  // 122: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 123: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 124: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	70,  // 125: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	75,  // 126: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	127, // [127:127] is the sub-list for method output_type
+	127, // [127:127] is the sub-list for method input_type
+	127, // [127:127] is the sub-list for extension type_name
+	127, // [127:127] is the sub-list for extension extendee
+	0,   // [0:127] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7742,14 +7876,14 @@ func file_job_jobpb_command_proto_init() {
 	file_job_jobpb_command_proto_msgTypes[39].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[40].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[41].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[59].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[61].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   66,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

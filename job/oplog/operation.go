@@ -229,9 +229,8 @@ var operations = map[protoreflect.Name]operation{
 	"drop_state_chunks": {route: RouteGroup, since: 2, leaderOnly: true},
 	"replace_state":     {route: RouteGroup, since: 2, leaderOnly: true},
 
-	"mark": {route: RouteGroup, leaderOnly: true, ofCluster: true},
-	"set_cluster": kind((*jobpb.Op).GetSetCluster, func(l *job.Limits, k *jobpb.SetCluster) error { return l.CheckRefID("cluster_id", k.ClusterId) },
-		operation{route: RouteGroup, leaderOnly: true, ofCluster: true}),
+	"mark":          {route: RouteGroup, leaderOnly: true, ofCluster: true},
+	"set_cluster":   kind((*jobpb.Op).GetSetCluster, checkSetCluster, operation{route: RouteGroup, leaderOnly: true, ofCluster: true}),
 	"forget_member": kind((*jobpb.Op).GetForgetMember, checkForgetMember, operation{route: RouteConfig, leaderOnly: true, ofCluster: true}),
 	"admit_node": kind((*jobpb.Op).GetAdmitNode, func(l *job.Limits, k *jobpb.AdmitNode) error { return l.CheckRefID("node_id", k.GetNodeId()) },
 		operation{route: RouteConfig, leaderOnly: true, ofCluster: true}),

@@ -327,6 +327,19 @@ func leaderRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: "c"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetSetCluster().ClusterId = "" }, "cluster_id", "missing or empty"},
 		}},
+		{setSharding(4, 0, "n1.a"), []rule{
+			{func(op *jobpb.Op) { op.GetSetCluster().ClusterId = "" }, "cluster_id", "missing or empty"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Shards = 1 }, "shards", "is 1; it takes a power of two from 2 to 4096"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Shards = 6 }, "shards", "is 6"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Shards = 8192 }, "shards", "is 8192"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Group = 5 }, "group", "is 5; it takes 0 to 4"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Group = 4 }, "voters", "has 1 servers"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Voters = nil }, "voters", "has 0 servers"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Voters = make([]*jobpb.Voter, 65) }, "voters", "has 65 servers"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Voters[0].ServerId = "" }, "voters[0].server_id", "missing or empty"},
+			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Voters[0].Address = "" }, "voters[0].address", "missing or empty"},
+		}},
+		{setSharding(4, 4), nil},
 		{&jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: "n"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetForgetMember().ServerId = "" }, "server_id", "missing or empty"},
 			{func(op *jobpb.Op) { op.GetForgetMember().NodeId = long(201) }, "node_id", "has 201 bytes"},
@@ -361,4 +374,12 @@ func leaderRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{}}}, nil},
 		{&jobpb.Op{Kind: &jobpb.Op_ResetClock{ResetClock: &jobpb.ResetClock{}}}, nil},
 	}
+}
+
+func setSharding(shards, group uint32, voters ...string) *jobpb.Op {
+	s := &jobpb.Sharding{Shards: shards, Group: group}
+	for _, id := range voters {
+		s.Voters = append(s.Voters, &jobpb.Voter{ServerId: id, Address: "host:7301"})
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: "c", Sharding: s}}}
 }

@@ -22,6 +22,10 @@ var since = map[protoreflect.FullName]uint32{
 
 	"tarry.v1.Purge.drop_empty": 2,
 
+	"tarry.v1.SetCluster.sharding": 2,
+	"tarry.v1.Sharding":            2,
+	"tarry.v1.Voter":               2,
+
 	"tarry.v1.PutStateChunk":   2,
 	"tarry.v1.DropStateChunks": 2,
 	"tarry.v1.ReplaceState":    2,

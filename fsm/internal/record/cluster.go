@@ -140,3 +140,28 @@ func DecodeStandby(b []byte) (*jobpb.StandbyState, error) {
 	}
 	return s, nil
 }
+
+// The record of the sharding is a jobpb.Sharding after the version of the format. It is there from
+// cluster version 2 on, in a cluster with several shards.
+
+func AppendSharding(b []byte, s *jobpb.Sharding) ([]byte, error) {
+	encoded, err := s.MarshalVT()
+	if err != nil {
+		return nil, fmt.Errorf("encode the record of the sharding: %w", err)
+	}
+	return append(append(b, FormatVersion), encoded...), nil
+}
+
+func DecodeSharding(b []byte) (*jobpb.Sharding, error) {
+	if err := checkVersion("record of the sharding", b, FormatVersion); err != nil {
+		return nil, err
+	}
+	s := new(jobpb.Sharding)
+	if err := s.UnmarshalVTUnsafe(bytes.Clone(b[1:])); err != nil {
+		return nil, fmt.Errorf("record of the sharding: %w", err)
+	}
+	if s.Shards < 2 || s.Group > s.Shards {
+		return nil, fmt.Errorf("record of the sharding: group %d of %d shards", s.Group, s.Shards)
+	}
+	return s, nil
+}

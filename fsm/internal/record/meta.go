@@ -23,6 +23,7 @@ var (
 	KeyState         = []byte{SpaceMeta, 'a'} // rewritten by every batch
 	KeyConfiguration = []byte{SpaceMeta, 'c'}
 	KeyClock         = []byte{SpaceMeta, 'k'}
+	KeySharding      = []byte{SpaceMeta, 'g'}
 	KeyHeaderWalk    = []byte{SpaceMeta, 'h'}
 	KeyCluster       = []byte{SpaceMeta, 'i'}
 	KeyPending       = []byte{SpaceMeta, 'p'}
@@ -157,7 +158,8 @@ type Meta struct {
 	ConfigurationIndex uint64
 	Durable            DurableMark
 	ClusterID          string
-	Version            uint32 // the cluster's
+	Sharding           *jobpb.Sharding // never changed once published; nil: the cluster has one shard
+	Version            uint32          // the cluster's
 	Reset              ClockReset
 	Walk               HeaderWalk
 	Replaced           Replaced
@@ -207,6 +209,7 @@ func ReadMeta(r pebble.Reader) (m Meta, err error) {
 		ReadKey(r, KeyStandby, func(v []byte) (err error) { m.Standby, err = DecodeStandby(v); return err }),
 		ReadKey(r, KeyDurable, func(v []byte) (err error) { m.Durable, err = decodeDurableMark(v); return err }),
 		ReadKey(r, KeyCluster, func(v []byte) error { m.ClusterID = string(v); return nil }),
+		ReadKey(r, KeySharding, func(v []byte) (err error) { m.Sharding, err = DecodeSharding(v); return err }),
 	)
 	return m, err
 }
