@@ -47,48 +47,8 @@ func Digest(v *view.View, looked func(records uint64)) (string, error) {
 		if err != nil {
 			return err
 		}
-		m.State.NextSeq = max(m.State.NextSeq, 1)
-		counters := []byte{DigestVersion}
-		for _, n := range [...]uint64{uint64(m.State.ClockMS), m.State.NextSeq, uint64(m.State.LastTopic), uint64(m.Version)} {
-			counters = binary.BigEndian.AppendUint64(counters, n)
-		}
-		for _, n := range m.Reset.Numbers() {
-			counters = binary.BigEndian.AppendUint64(counters, n)
-		}
-		if err := pair(counters, []byte(m.ClusterID)); err != nil {
+		if err := digestMeta(m, pair); err != nil {
 			return err
-		}
-		if m.Sharding != nil {
-			sharding, err := record.AppendSharding(nil, m.Sharding)
-			if err != nil {
-				return err
-			}
-			if err := pair(record.KeySharding, sharding); err != nil {
-				return err
-			}
-		}
-		if err := pair(record.KeyDueChanges, record.AppendDueCounts(nil, m.State.RecentDue)); err != nil {
-			return err
-		}
-		if err := pair(record.KeyHeaderWalk, m.Walk.Append(nil)); err != nil {
-			return err
-		}
-		if err := pair(record.KeyPending, record.AppendPending(nil, m.Pending)); err != nil {
-			return err
-		}
-		if m.Standby != nil {
-			standby, err := record.AppendStandby(nil, m.Standby)
-			if err != nil {
-				return err
-			}
-			if err := pair(record.KeyStandby, standby); err != nil {
-				return err
-			}
-		}
-		if m.Upload.ID != 0 {
-			if err := pair(record.KeyUpload, m.Upload.Append(nil)); err != nil {
-				return err
-			}
 		}
 		for _, space := range DigestSpaces {
 			if err := v.Scan(r, []byte{space}, []byte{space + 1}, pair); err != nil {
@@ -101,4 +61,52 @@ func Digest(v *view.View, looked func(records uint64)) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// digestMeta calls pair with what the digest has of the meta keyspace.
+func digestMeta(m record.Meta, pair func(key, value []byte) error) error {
+	m.State.NextSeq = max(m.State.NextSeq, 1)
+	counters := []byte{DigestVersion}
+	for _, n := range [...]uint64{uint64(m.State.ClockMS), m.State.NextSeq, uint64(m.State.LastTopic), uint64(m.Version)} {
+		counters = binary.BigEndian.AppendUint64(counters, n)
+	}
+	for _, n := range m.Reset.Numbers() {
+		counters = binary.BigEndian.AppendUint64(counters, n)
+	}
+	if err := pair(counters, []byte(m.ClusterID)); err != nil {
+		return err
+	}
+	if m.Sharding != nil {
+		sharding, err := record.AppendSharding(nil, m.Sharding)
+		if err != nil {
+			return err
+		}
+		if err := pair(record.KeySharding, sharding); err != nil {
+			return err
+		}
+	}
+	if err := pair(record.KeyDueChanges, record.AppendDueCounts(nil, m.State.RecentDue)); err != nil {
+		return err
+	}
+	if err := pair(record.KeyHeaderWalk, m.Walk.Append(nil)); err != nil {
+		return err
+	}
+	if err := pair(record.KeyPending, record.AppendPending(nil, m.Pending)); err != nil {
+		return err
+	}
+	if m.Standby != nil {
+		standby, err := record.AppendStandby(nil, m.Standby)
+		if err != nil {
+			return err
+		}
+		if err := pair(record.KeyStandby, standby); err != nil {
+			return err
+		}
+	}
+	if m.Upload.ID != 0 {
+		if err := pair(record.KeyUpload, m.Upload.Append(nil)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
