@@ -80,6 +80,7 @@ test-all: test ## run the rest but make clients: all tests with real processes a
 	cd deploy/release && GOWORK=off go test -count=1 ./... # it reads deploy/package
 	go test -tags chaos,next ./job/... ./fsm/...
 	go test -tags chaos ./cluster/statemachine
+	go test ./dispatch/lending -timeout 30m -run Wrong -lending.mutants
 	go test ./cluster/powerloss -timeout 20m -powerloss.rounds 150 -powerloss.bolt 150
 	go test -v -count=1 -timeout 25m -parallel 4 -skip '^(TestClientConformance(Tokens)?|$(CORE))$$' ./integration
 
