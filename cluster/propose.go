@@ -162,6 +162,14 @@ func await(ctx context.Context, propose func(groupcommit.Complete)) (*jobpb.Resu
 	}
 }
 
+// KnowsLeader reports whether this node knows an established leader of the group, and whether that is
+// this node. It does not block.
+func (s *Shard) KnowsLeader() (known, here bool) {
+	l, _ := s.leaders.Get()
+	here = s.leadership.Load() != nil
+	return here || l.ID != "" && l.ID != s.cfg.ServerID, here
+}
+
 // route returns the function that sends batches to the present leader.
 func (s *Shard) route() (groupcommit.Route, <-chan struct{}) {
 	l, changed := s.leaders.Get()

@@ -16,6 +16,9 @@ import (
 // Watch implements api.Queue.
 func (s *Shard) Watch() job.Watch { return s.machine.Watch() }
 
+// WatchWith is Watch for one that wakes by a channel that others share.
+func (s *Shard) WatchWith(wake chan struct{}) job.Watch { return s.machine.WatchWith(wake) }
+
 // SettingsVersion grows whenever settings of topics have changed on this node.
 func (s *Shard) SettingsVersion() uint64 { return s.machine.SettingsVersion() }
 

@@ -18,6 +18,7 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/logstore"
 	"tarry/cluster/noderpc"
+	"tarry/cluster/router"
 	"tarry/cluster/statemachine"
 	"tarry/cluster/topicmetrics"
 	"tarry/cluster/waits"
@@ -26,6 +27,8 @@ import (
 	"tarry/job"
 	"tarry/timer"
 )
+
+var _ router.Group = (*Shard)(nil)
 
 // Shard is everything that belongs to one Raft group on one node. Its exported
 // methods may be called from many goroutines.

@@ -43,8 +43,11 @@ type watched struct {
 }
 
 // Watch returns an empty watch. Close it.
-func (m *Machine) Watch() *Watch {
-	return &Watch{m: m, wake: make(chan struct{}, 1), open: map[job.Token]struct{}{}}
+func (m *Machine) Watch() *Watch { return m.WatchWith(make(chan struct{}, 1)) }
+
+// WatchWith is Watch for one that wakes by a channel that others share. It holds one.
+func (m *Machine) WatchWith(wake chan struct{}) *Watch {
+	return &Watch{m: m, wake: wake, open: map[job.Token]struct{}{}}
 }
 
 // Watching returns the number of reservations that all watches follow.

@@ -139,3 +139,22 @@ func BenchmarkRecord(b *testing.B) {
 		})
 	}
 }
+
+func TestTogetherIsTheSumOfEachStep(t *testing.T) {
+	at := func(step int, counts ...uint64) Series {
+		s := Series{Start: time.UnixMilli(start).Add(time.Duration(step) * Step)}
+		for _, n := range counts {
+			s.Samples = append(s.Samples, *added(n))
+		}
+		return s
+	}
+	require.Equal(t, Series{}, Together([]Series{{}, {}}))
+	sum := Together([]Series{at(2, 1, 2), {}, at(1, 10, 20, 30, 40)})
+	require.Equal(t, at(1).Start, sum.Start)
+	require.Equal(t, []uint64{10, 21, 32, 40}, counts(sum))
+	// Series of nodes' clocks that differ have no more steps than one has.
+	long := at(0, make([]uint64, window)...)
+	sum = Together([]Series{long, at(3, make([]uint64, window)...)})
+	require.Equal(t, at(3).Start, sum.Start)
+	require.Len(t, sum.Samples, window)
+}

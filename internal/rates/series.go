@@ -36,3 +36,35 @@ func (s Series) Sum(n int) (sum job.TopicEvents) {
 	}
 	return sum
 }
+
+// Together returns the sums of several series. One begins when the first of them does: what another does
+// not know of counts as nothing.
+func Together(list []Series) (sum Series) {
+	var end time.Time
+	for _, s := range list {
+		if len(s.Samples) == 0 {
+			continue
+		}
+		if sum.Start.IsZero() || s.Start.Before(sum.Start) {
+			sum.Start = s.Start
+		}
+		if last := s.Start.Add(time.Duration(len(s.Samples)) * Step); last.After(end) {
+			end = last
+		}
+	}
+	if sum.Start.IsZero() {
+		return sum
+	}
+	if first := end.Add(-window * Step); sum.Start.Before(first) {
+		sum.Start = first
+	}
+	sum.Samples = make([]job.TopicEvents, end.Sub(sum.Start)/Step)
+	for _, s := range list {
+		for i := range s.Samples {
+			if at := int(s.Start.Sub(sum.Start)/Step) + i; at >= 0 {
+				sum.Samples[at].Add(&s.Samples[i])
+			}
+		}
+	}
+	return sum
+}

@@ -115,6 +115,7 @@ var mayImport = map[string][]string{
 	"cluster/datadir":      {"job", "cluster/diskspace", "internal/durable"},
 	"cluster/groupcommit":  {"job", "cluster/leaderrpc", "cluster/alarm"},
 	"cluster/waits":        {"job", "dispatch", "cluster/noderpc", "cluster/leaderrpc", "cluster/framerpc", "internal/sleep"},
+	"cluster/router":       {"job", "auth", "internal/rates"},
 	"cluster/leaderprobe":  {"cluster/raftconfig", "internal/sleep"},
 	"cluster/topicmetrics": {"job"},
 	"cluster/statemachine": {"job", "fsm", "internal/hook"},
