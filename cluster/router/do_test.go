@@ -97,17 +97,17 @@ func TestAShardThatFailsIsTheOutcomeOfItsJobsOnly(t *testing.T) {
 			require.ErrorContains(t, err, "shard 1: "+why.Message)
 		}
 		require.NotZero(t, failed)
-		_, err = r.Do(t.Context(), []*jobpb.Op{ops[indexIn(1)]})
+		_, err = r.Do(t.Context(), []*jobpb.Op{add(idIn(1, "job-", 0), "t")})
 		require.Equal(t, error(why), err, "a call of one shard has its error")
 	}
 }
 
-// indexIn returns the first i for which job-i is in a shard of 4.
-func indexIn(shard uint32) (i int) {
-	for slot.Shard(fmt.Sprint("job-", i), 4) != shard {
-		i++
+// idIn returns the first id of prefix and a number, from a number on, that is in a shard of 4.
+func idIn(shard uint32, prefix string, from int) string {
+	for slot.Shard(fmt.Sprint(prefix, from), 4) != shard {
+		from++
 	}
-	return i
+	return fmt.Sprint(prefix, from)
 }
 
 func allOrNone(f *jobpb.Ref, ids ...string) *jobpb.Op {
@@ -129,12 +129,6 @@ func TestWhatIsDoneTogetherNeedsOneSlot(t *testing.T) {
 		return &jobpb.Ref{Id: j.Id, Seq: j.Seq, Generation: 1}
 	}
 	tagged, made := reserved(add("{o}-1", "t")), reserved(add("", "t"))
-	// job-I and job-J share a shard, but no slot: with more shards they may part.
-	i := indexIn(2)
-	j := i + 1
-	for slot.Shard(fmt.Sprint("job-", j), 4) != 2 {
-		j++
-	}
 	for _, c := range []struct {
 		name  string
 		op    *jobpb.Op
@@ -142,7 +136,8 @@ func TestWhatIsDoneTogetherNeedsOneSlot(t *testing.T) {
 	}{
 		{"one tag", allOrNone(nil, "{o}-2", "{o}-3"), false},
 		{"two tags", allOrNone(nil, "{o}-2", "{p}-3"), true},
-		{"one shard of two slots", allOrNone(nil, fmt.Sprint("job-", i), fmt.Sprint("job-", j)), true},
+		// With more shards they may part.
+		{"one shard of two slots", allOrNone(nil, idIn(2, "a-", 0), idIn(2, "b-", 0)), true},
 		{"ids and none", allOrNone(nil, "{q}-2", "", ""), false},
 		{"no ids", allOrNone(nil, "", ""), false},
 		{"a finish and another tag", allOrNone(tagged, "{p}-4"), true},

@@ -100,6 +100,9 @@ func (q *Queue) shardByShard(ctx context.Context, query *jobpb.JobQuery, stale b
 		a.Jobs.Jobs = append(a.Jobs.Jobs, page.GetJobs()...)
 		a.Jobs.Incomplete = a.Jobs.Incomplete || page.GetIncomplete()
 		if a.Jobs.Next = page.GetNext(); a.Jobs.Next != nil {
+			if query.ByHeader && a.Jobs.Next.Seq == 0 { // the page ended before the first job of a header
+				a.Jobs.Next.Place = &jobpb.Place{Seq: uint64(shard) + 1}
+			}
 			return a, nil
 		}
 		if shard++; shard == len(q.shards) {

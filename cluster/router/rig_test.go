@@ -65,10 +65,11 @@ func newRig(t *testing.T, shards int) *rig {
 }
 
 // translate changes the seqs of a message, and the ids that are made of them.
-func translate(m proto.Message, seq func(uint64) uint64) {
+func translate(m proto.Message, seq func(n uint64, place bool) uint64) {
+	_, place := m.(*jobpb.Place)
 	id := func(v string) string {
 		if _, n, ok := job.ParseServerID(v); ok {
-			return job.ServerID(0, seq(n))
+			return job.ServerID(0, seq(n, false))
 		}
 		return v
 	}
@@ -90,7 +91,7 @@ func translate(m proto.Message, seq func(uint64) uint64) {
 			r.Set(f, protoreflect.ValueOfString(id(v.String())))
 		case f.Name() == "seq" || f.Name() == "job_seq" || f.Name() == "last_seq":
 			if v.Uint() != 0 {
-				r.Set(f, protoreflect.ValueOfUint64(seq(v.Uint())))
+				r.Set(f, protoreflect.ValueOfUint64(seq(v.Uint(), place)))
 			}
 		}
 		return true
@@ -98,15 +99,15 @@ func translate(m proto.Message, seq func(uint64) uint64) {
 }
 
 // inner is the seq that the state machine knows; outer is the reverse. No job has the inner seq of a number of
-// another shard.
-func (g *group) inner(seq uint64) uint64 {
-	if (seq-1)%g.shards != g.shard {
+// another shard, but in a place it comes behind the seqs that are smaller.
+func (g *group) inner(seq uint64, place bool) uint64 {
+	if !place && (seq-1)%g.shards != g.shard {
 		return 1 << 50
 	}
-	return (seq-1)/g.shards + 1
+	return (seq + g.shards - 1 - g.shard) / g.shards
 }
 
-func (g *group) outer(seq uint64) uint64 { return (seq-1)*g.shards + g.shard + 1 }
+func (g *group) outer(seq uint64, _ bool) uint64 { return (seq-1)*g.shards + g.shard + 1 }
 
 // apply applies ops as one entry, after an advance.
 func (g *group) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
@@ -223,14 +224,14 @@ type shownWatch struct {
 func (w shownWatch) Add(reservations []job.Token) error {
 	inner := make([]job.Token, len(reservations))
 	for i, t := range reservations {
-		inner[i] = job.Token{Seq: w.of.inner(t.Seq), Generation: t.Generation}
+		inner[i] = job.Token{Seq: w.of.inner(t.Seq, false), Generation: t.Generation}
 	}
 	return w.Watch.Add(inner)
 }
 
 func (w shownWatch) Take() (ended []job.Token) {
 	for _, t := range w.Watch.Take() {
-		ended = append(ended, job.Token{Seq: w.of.outer(t.Seq), Generation: t.Generation})
+		ended = append(ended, job.Token{Seq: w.of.outer(t.Seq, false), Generation: t.Generation})
 	}
 	return ended
 }
