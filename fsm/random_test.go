@@ -114,8 +114,6 @@ type simulation struct {
 
 	sweeps []*jobpb.Progress // where sweeps ended
 	backup *modelBackup      // the last; nil: none was made
-	// followed: a standby is given the log.
-	followed bool
 
 	// Each seed has few or many topics and leaves out some kinds of operations, so that in
 	// some runs those that are rare meet each other often.
@@ -283,11 +281,7 @@ func (s *simulation) op() *jobpb.Op {
 		return s.scheduleOp()
 	}
 	if names := slices.Sorted(maps.Keys(modelOps)); s.rng.IntN(40) < len(names) {
-		op := modelOps[names[s.rng.IntN(len(names))]].some(s)
-		if s.followed && op.GetReplaceState() != nil {
-			return opMark("no standby is given it")
-		}
-		return op
+		return modelOps[names[s.rng.IntN(len(names))]].some(s)
 	}
 	reason := deadReasons[s.rng.IntN(len(deadReasons))]
 	n := s.rng.IntN(100)

@@ -61,8 +61,6 @@ func (x *tx) dropUpload() {
 func (x *tx) replaceState(op *jobpb.ReplaceState, r *jobpb.Result) error {
 	meta := &x.m.meta
 	switch {
-	case x.followed:
-		return errors.New("a backup has replaced the state of the primary")
 	case !x.ops.Alone():
 		return x.refuse(r, jobpb.Code_INVALID, "a state is replaced alone in an entry")
 	case meta.Upload != record.Upload{ID: op.Upload, Size: op.Size, Sum: op.Checksum}:
@@ -71,6 +69,8 @@ func (x *tx) replaceState(op *jobpb.ReplaceState, r *jobpb.Result) error {
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the cluster's version has changed, or its state was replaced, since the backup was sent")
 	case op.ClockMs > x.clock():
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since the backup was sent")
+	case x.followed: // a primary sends no entry up to its last replacement, so it refused this one
+		return errors.New("the primary refused to replace its state, and this one has what it needs for that: they differ")
 	}
 	x.toReplace = op
 	return nil

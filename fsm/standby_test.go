@@ -17,6 +17,7 @@ import (
 	"tarry/fsm/internal/record"
 	"tarry/internal/golden"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // followedSpaces are the keyspaces that a standby has from its primary. The others are about
@@ -109,7 +110,6 @@ func (b *standbyRig) catchUp(t *testing.T, batch int) (results []*jobpb.Result) 
 func TestAStandbyHasTheStateOfItsPrimary(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
-		s.followed = true
 		primary := s.replica("the primary", Options{})
 		b := &standbyRig{replica: s.replica("the standby", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: s.smallWindows()})}
 		s.entry(s.now, 0, slices.Values([]*jobpb.Op{opSetCluster("the primary"), opRaise(2)}))
@@ -303,6 +303,25 @@ func TestAPromotionDropsWhatWasSentOfABackup(t *testing.T) {
 	require.Equal(t, uint64(7), b.m.Upload())
 	b.own(t, opPromote())
 	require.Zero(t, b.m.Upload())
+	b.check()
+}
+
+// A replacement that the primary refused is in its log like any operation.
+func TestAStandbyFollowsBeyondARefusedReplacement(t *testing.T) {
+	primary, b := newStandby(t)
+	chunk, replace := opChunk(7, 0, []byte("a part")), &jobpb.ReplaceState{Upload: 7, Size: 7, ClusterVersion: 2, Replacements: 1}
+	ops := []*jobpb.Op{chunk, {Kind: &jobpb.Op_ReplaceState{ReplaceState: replace}}, opDropChunks(7), opAdd(&jobpb.Add{Id: "later", Topic: "t"})}
+	var entries []Entry
+	for i, op := range ops {
+		r := primary.one(op)
+		require.Equal(t, i == 1, r.Code == jobpb.Code_CONDITION_FAILED, r)
+		data := encodeEntry(t, primary.now, op)
+		_, err := oplog.CheckFollowed(data)
+		require.NoError(t, err)
+		entries = append(entries, Entry{Index: b.m.Standby().Index + 1 + uint64(i), Term: 1, Data: data})
+	}
+	b.requireCode(t, jobpb.Code_OK, followed("the primary", entries))
+	require.Equal(t, queueDigest(t, primary.m), queueDigest(t, b.m))
 	b.check()
 }
 

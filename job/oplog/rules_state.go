@@ -53,8 +53,6 @@ func CheckFollowed(data []byte) (raises uint32, err error) {
 		switch k := op.Kind.(type) {
 		case *jobpb.Op_RaiseVersion:
 			raises = max(raises, k.RaiseVersion.GetTo())
-		case *jobpb.Op_ReplaceState:
-			return 0, fmt.Errorf("a backup has replaced the state")
 		case *jobpb.Op_FollowLog, *jobpb.Op_PromoteStandby:
 			return 0, fmt.Errorf("%s: the cluster is a standby itself", KindOf(op))
 		}
