@@ -18,7 +18,7 @@ import (
 // Dir is a data directory that this process alone uses.
 type Dir struct {
 	path string
-	lock *os.File
+	lock *os.File // nil: of a copy without the file, see OpenToRead
 	id   identity
 }
 
@@ -45,6 +45,10 @@ func open(path string, prepare func(*Dir) error) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
+	return openLocked(path, lock, prepare)
+}
+
+func openLocked(path string, lock *os.File, prepare func(*Dir) error) (*Dir, error) {
 	if err := lockAlone(lock); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -101,7 +105,12 @@ func (d *Dir) MarkLeft() error {
 }
 
 // Close unlocks the directory for other processes.
-func (d *Dir) Close() error { return d.lock.Close() }
+func (d *Dir) Close() error {
+	if d.lock == nil {
+		return nil
+	}
+	return d.lock.Close()
+}
 
 func shardName(n uint32) string { return fmt.Sprintf("shard-%d", n) }
 

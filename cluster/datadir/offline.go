@@ -132,18 +132,38 @@ func OpenStopped(path string) (*Dir, error) {
 	if _, err := os.Stat(filepath.Join(path, "node.json")); err != nil {
 		return nil, fmt.Errorf("%s is no data directory of a node: %w", path, err)
 	}
-	return open(path, func(d *Dir) error {
-		if err := d.checkRestored(); err != nil {
-			return err
-		}
-		data, err := os.ReadFile(d.file())
-		if err != nil {
-			return fmt.Errorf("read the node's identity: %w", err)
-		}
-		id, err := decodeIdentity(data)
-		if err != nil {
-			return fmt.Errorf("%s is damaged: %w", d.file(), err)
-		}
-		return d.load(id.NodeID, "")
-	})
+	return open(path, (*Dir).loadStopped)
+}
+
+// OpenToRead is OpenStopped of a directory in which nothing may change. A copy may be without the
+// lock file, which is not created.
+func OpenToRead(path string) (*Dir, error) {
+	lock, err := os.Open(filepath.Join(path, "lock"))
+	switch {
+	case err == nil:
+		return openLocked(path, lock, (*Dir).loadStopped)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	d := &Dir{path: path}
+	if err := d.loadStopped(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// loadStopped reads the identity, whatever it is.
+func (d *Dir) loadStopped() error {
+	if err := d.checkRestored(); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(d.file())
+	if err != nil {
+		return fmt.Errorf("read the node's identity: %w", err)
+	}
+	id, err := decodeIdentity(data)
+	if err != nil {
+		return fmt.Errorf("%s is damaged: %w", d.file(), err)
+	}
+	return d.load(id.NodeID, "")
 }

@@ -37,16 +37,20 @@ var ErrBegun = errors.New("a recovery has begun here and not ended: run the same
 // Readable returns why RecoverReadable would not bring the directory to a start; nil: it would,
 // if what is damaged is the end of the log.
 func (c *CheckReport) Readable() error {
-	damaged := false
+	damaged, elsewhere := false, ""
 	for _, p := range c.Problems {
 		switch {
 		case p.Part == "log":
 			damaged = true
-		case !errors.Is(p.Err, ErrBegun):
-			return fmt.Errorf("not only the log is damaged, but also: %s: %w", p.Part, p.Err)
+		case elsewhere == "" && !errors.Is(p.Err, ErrBegun):
+			elsewhere = fmt.Sprintf("%s: %v", p.Part, p.Err)
 		}
 	}
 	switch {
+	case elsewhere != "" && damaged:
+		return fmt.Errorf("not only the log is damaged, but also: %s", elsewhere)
+	case elsewhere != "":
+		return fmt.Errorf("--discard-damaged-end is for a damaged log, and this one is whole; what is damaged: %s", elsewhere)
 	case !damaged:
 		return errors.New("the log is not damaged: leave --discard-damaged-end out")
 	case c.LogStore != string(logstore.RaftWAL):
@@ -70,14 +74,16 @@ func (c *CheckReport) problem(part string, err error) {
 // that it fits together. It changes nothing: the state is opened in tempDir, with links to its
 // tables. It returns an error if the directory cannot be checked.
 func Check(dataDir, tempDir string) (c CheckReport, err error) {
-	if _, err := os.Stat(filepath.Join(dataDir, "lock")); err != nil {
-		return c, fmt.Errorf("%s is no data directory of a node: %w", dataDir, err)
+	shard := datadir.ShardIn(dataDir, 0)
+	_, identityErr := os.Stat(filepath.Join(dataDir, "node.json"))
+	_, shardErr := os.Stat(shard)
+	if identityErr != nil && shardErr != nil {
+		return c, fmt.Errorf("%s is no data directory of a node: %w", dataDir, identityErr)
 	}
 	if datadir.InUse(dataDir) {
 		return c, fmt.Errorf("data directory %s is in use: stop its node first", dataDir)
 	}
-	dir, err := datadir.OpenStopped(dataDir)
-	shard := datadir.ShardIn(dataDir, 0)
+	dir, err := datadir.OpenToRead(dataDir)
 	if err != nil {
 		c.problem("identity", err)
 		c.LogStore = datadir.OriginalLogStore

@@ -89,6 +89,20 @@ func TestCheckNamesWhatIsDamagedAndChangesNothing(t *testing.T) {
 	}
 }
 
+func TestACopyWithoutTheLockIsChecked(t *testing.T) {
+	data := lostNode(t, 7, 9)
+	require.NoError(t, os.Remove(filepath.Join(data, "lock")))
+	before := contentsBelow(t, data)
+	found, err := Check(data, t.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, found.Problems)
+	require.EqualValues(t, 5, found.Counts.Jobs())
+	require.Equal(t, before, contentsBelow(t, data))
+
+	_, err = Check(t.TempDir(), t.TempDir())
+	require.ErrorContains(t, err, "is no data directory of a node")
+}
+
 // Of a log that is damaged at its end the entries before the damage can be recovered, and nothing
 // else counts as all that there is.
 func TestWhatADamagedLogStillHasIsRecoveredOnlyOnRequest(t *testing.T) {
@@ -136,7 +150,8 @@ func TestWhatCannotBeRecoveredIsKnownBefore(t *testing.T) {
 		"the log":                         {CheckReport{LogStore: wal, Problems: []Problem{damagedLog}}, ""},
 		"the log, and it was interrupted": {CheckReport{LogStore: wal, Problems: []Problem{{"identity", ErrBegun}, damagedLog}}, ""},
 		"nothing":                         {CheckReport{LogStore: wal}, "the log is not damaged"},
-		"the state, too":                  {CheckReport{LogStore: wal, Problems: []Problem{damagedLog, {"state", errors.New("a table")}}}, "also: state: a table"},
+		"the state alone":                 {CheckReport{LogStore: wal, Problems: []Problem{{"state", errors.New("a table")}}}, "this one is whole; what is damaged: state: a table"},
+		"the state, too":                  {CheckReport{LogStore: wal, Problems: []Problem{{"state", errors.New("a table")}, damagedLog}}, "also: state: a table"},
 		"an entry in the state":           {CheckReport{LogStore: wal, AppliedIndex: 7, Log: logstore.Found{FirstDamaged: 7}, Problems: []Problem{damagedLog}}, ""},
 		"an entry behind the state":       {CheckReport{LogStore: wal, AppliedIndex: 7, Log: logstore.Found{FirstDamaged: 8}, Problems: []Problem{damagedLog}}, "entry 8 is"},
 		"a log of raft-boltdb":            {CheckReport{LogStore: string(logstore.RaftBoltDB), Problems: []Problem{damagedLog}}, "raft-boltdb cannot be removed"},

@@ -206,7 +206,7 @@ func recoverReadable(ctx context.Context, c *cli.LocalCommand, dir string, yes, 
 		return err
 	}
 	if err := found.Readable(); err != nil {
-		return fmt.Errorf("%w; nothing was done", err)
+		return fmt.Errorf("%w; nothing was done: tarry check --data-dir %s says what is damaged, and what to do", err, dir)
 	}
 	if dry {
 		if err := printChecked(c, &found); err != nil || c.JSON {
