@@ -101,9 +101,25 @@ func (b *bulk) page(q *jobpb.JobQuery, change func(*jobpb.Job) *jobpb.Op) error 
 			return err
 		}
 		b.count(results)
+		if err := noResult(results); err != nil && b.done > 0 {
+			b.began = true
+			return job.Unknown("%w", err) // some jobs of the page were changed
+		} else if err != nil {
+			return err
+		}
 	}
 	b.incomplete = b.incomplete || page.Incomplete
 	b.next, q.After, b.began = page.Next, page.Next, true
+	return nil
+}
+
+// noResult returns the error of the first operation of which a shard gave no result; nil: there is none.
+func noResult(results []*jobpb.Result) error {
+	for _, r := range results {
+		if r.Code >= jobpb.Code_NOT_APPLIED {
+			return job.ResultError(r)
+		}
+	}
 	return nil
 }
 

@@ -61,21 +61,13 @@ func (v verb) inPath(q *wire.ChangeItem, id string) (*jobpb.Op, error) {
 	return v.make(q)
 }
 
-// shardNumber is the number of the one Raft group that a cluster has now.
-const shardNumber = 0
-
-// tokenOf returns the token of the reservation r.
-func tokenOf(r *jobpb.Reserved) string {
-	return job.Token{Shard: shardNumber, Seq: r.Seq, Generation: r.Generation}.String()
-}
-
 // fence restricts ref to the reservation that the token names.
 func fence(ref *jobpb.Ref, token string) error {
 	t, err := job.ParseToken(token)
 	if err != nil {
 		return job.Errorf(job.CodeInvalid, "%w", err).In("token")
 	}
-	if t.Shard != shardNumber {
+	if t.Shard != 0 {
 		return job.Errorf(job.CodeStaleToken, "token names shard %d, which this cluster does not have", t.Shard)
 	}
 	ref.Seq, ref.Generation = t.Seq, t.Generation

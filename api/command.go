@@ -125,7 +125,7 @@ func (s *server) commandPop(x *call, q *wire.CommandRequest) error {
 func (w *writer) popped(j *jobpb.Reserved) {
 	w.text("id", j.Id)
 	w.body("value", j.BodyKind, j.Body)
-	w.text("token", tokenOf(j))
+	w.text("token", job.TokenOf(j).String())
 }
 
 // commandEnd finishes or deletes a job.

@@ -121,7 +121,7 @@ func TestANodeThatDrainsFinishesAndReservesNothing(t *testing.T) {
 	held, err := r.queue.Reserve(t.Context(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 0)
 	require.NoError(t, err)
 	addAnother(t, r.queue)
-	reply := r.ok("/v1/reserve", `{"topics":["t"],"wait":5,"finish":[{"id":"a","token":"`+tokenOf(held[0])+`"}]}`)
+	reply := r.ok("/v1/reserve", `{"topics":["t"],"wait":5,"finish":[{"id":"a","token":"`+job.TokenOf(held[0]).String()+`"}]}`)
 	require.Equal(t, "gone", items(reply, "finished")[0]["state"])
 	require.Empty(t, reply["jobs"])
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/api/apitest"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -163,4 +164,39 @@ func (q *meanwhile) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb
 		q.do()
 	}
 	return a, err
+}
+
+// shardDown is a queue of which a shard fails: operations that end one job, or all of them, get no result.
+type shardDown struct {
+	*apitest.Queue
+	all bool
+	why error
+}
+
+func (q shardDown) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	results, err := q.Queue.Do(ctx, ops)
+	for i, op := range ops {
+		if op.GetDelete() != nil && (q.all || i == 0) {
+			results[i] = job.ErrorResult(q.why)
+		}
+	}
+	return results, err
+}
+
+func TestJobsThatAShardGaveNoResultForAreNotSkipped(t *testing.T) {
+	for _, c := range []struct {
+		all     bool
+		why     error
+		code    string
+		message string
+	}{
+		{false, job.NotApplied("shard 2: no leader"), "unknown", "the first 3 jobs were done; then: shard 2: no leader"},
+		{false, job.Unknown("shard 2: no reply"), "unknown", "the first 3 jobs were done; then: shard 2: no reply"},
+		{true, job.NotApplied("shard 2: no leader"), "not_applied", "shard 2: no leader"},
+	} {
+		r := order(t)
+		h := New(Options{Queue: shardDown{r.queue, c.all, c.why}, Operator: r.operator, Hosts: []string{"example.com"}})
+		reply := decoded(t, (&rig{t: t, handler: h}).do("DELETE", "/v1/jobs?header.order=5&all=true", ""))
+		require.Equal(t, []any{c.code, c.message}, []any{reply["code"], reply["error"]})
+	}
 }

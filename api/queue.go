@@ -19,7 +19,8 @@ type Queue interface {
 	// Do applies ops in their order and returns one result each. It blocks until a majority
 	// has committed them, or ctx or the queue's own time limit ends; then the outcome is
 	// unknown. An operation that is refused has its error in its result (job.ResultError). An
-	// error means that no result is known.
+	// error means that no result is known. If ops go to several shards, what one of them returns as an
+	// error is in the results of its operations instead (job.ErrorResult).
 	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
 
 	// Reserve waits up to wait for ready jobs of the topics and reserves up to r.Max of

@@ -119,7 +119,7 @@ func (f *refill) close(held map[job.Token]struct{}) []*jobpb.Reserved {
 // stream is full.
 func (s *server) finishOne(x *call, op *jobpb.Op) (*jobpb.Result, error) {
 	ref := op.GetFinish().GetRef()
-	token := job.Token{Shard: shardNumber, Seq: ref.GetSeq(), Generation: ref.GetGeneration()}
+	token := job.Token{Seq: ref.GetSeq(), Generation: ref.GetGeneration()}
 	var f *refill
 	if !s.Draining() {
 		f = s.refills.begin(token)

@@ -41,7 +41,7 @@ func (w *writer) reserved(j *jobpb.Reserved) {
 	w.text("id", j.Id)
 	w.number("seq", j.Seq)
 	w.text("topic", j.Topic)
-	w.text("token", tokenOf(j))
+	w.text("token", job.TokenOf(j).String())
 	w.number("attempts", uint64(j.Attempts))
 	w.number("priority", uint64(j.Priority))
 	w.timestamp("due_at", j.DueMs)

@@ -208,7 +208,7 @@ func (t *stream) hand(ctx context.Context, jobs []*jobpb.Reserved) error {
 	defer t.unclaim(room)
 	tokens := make([]job.Token, len(jobs))
 	for i, j := range jobs {
-		tokens[i] = job.Token{Shard: shardNumber, Seq: j.Seq, Generation: j.Generation}
+		tokens[i] = job.TokenOf(j)
 	}
 	err := t.watch.Add(tokens)
 	for len(jobs) > 0 && err == nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"tarry/job/jobpb"
 )
 
 // serverPrefix begins every id that the server makes; producers must not use it.
@@ -52,6 +54,10 @@ type Token struct {
 	Seq        uint64
 	Generation uint32 // 1 for the first reservation of a job; never 0 in a valid token
 }
+
+// TokenOf returns the token of a reservation. Its shard is 0: the seq alone says in which shard of a
+// cluster with several the job is.
+func TokenOf(r *jobpb.Reserved) Token { return Token{Seq: r.Seq, Generation: r.Generation} }
 
 // String returns the form that clients use, "shard-seq-generation".
 func (t Token) String() string {
