@@ -163,7 +163,10 @@ func (s *server) doItself(x *call, ops []*jobpb.Op) error {
 	ctx := auth.NewContext(context.WithoutCancel(x.r.Context()), auth.System())
 	ctx, cancel := context.WithTimeout(ctx, giveBackTimeout)
 	defer cancel()
-	_, err := doOps(ctx, s.Queue, ops)
+	results, err := doOps(ctx, s.Queue, ops)
+	if err == nil {
+		err = noResult(results)
+	}
 	return err
 }
 
