@@ -34,7 +34,7 @@ func (ws *Waiters) match(topics []*topic) []match {
 				}
 				m = match{source: p.source, tenant: tenant}
 			}
-			p.source.take(t.queue[0].waiter, 0, &m)
+			p.source.take(t.first(), 0, &m)
 		}
 	}
 	if len(m.ops) > 0 {
@@ -60,7 +60,7 @@ func servable(to []*topic, w *Waiter) []*topic {
 func (s *Source) matchFirst(w *Waiter) match {
 	for _, p := range w.places {
 		has := p.topic.of(s)
-		if has != nil && (has.free() > 0 || has.held > 0 && p.topic.queue[0].waiter == w) {
+		if has != nil && (has.free() > 0 || has.held > 0 && p.topic.first() == w) {
 			m := match{source: s}
 			s.take(w, 0, &m)
 			return m
@@ -93,7 +93,7 @@ func (s *Source) dueOnlyFor(w *Waiter, i int) bool {
 	if i >= len(s.due) || s.due[i].unclaimed > w.Now {
 		return true
 	}
-	return s.due[i].topic.queue[0].waiter == w && s.dueOnlyFor(w, 2*i+1) && s.dueOnlyFor(w, 2*i+2)
+	return s.due[i].topic.first() == w && s.dueOnlyFor(w, 2*i+1) && s.dueOnlyFor(w, 2*i+2)
 }
 
 // take moves w from waiting to busy and claims as many free jobs of s as it may get, so that
@@ -144,20 +144,12 @@ func (s *Source) finish(served []*Waiter, rs []*jobpb.Result, err error) {
 	var outcomes []outcome
 	var back []*jobpb.Op
 	var touched []*topic
+	var ms []match
 	ws := s.waiters
 	ws.mu.Lock()
 	ws.busy -= len(served)
 	for _, w := range served {
-		for _, c := range w.asked {
-			if s.closed {
-				break // its supplies are gone
-			}
-			c.supply.asked -= c.jobs
-			if t := c.supply.topic; t.offer() != nil {
-				touched = append(touched, t)
-			}
-		}
-		w.asked = w.asked[:0]
+		touched = s.unclaim(touched, w)
 		var jobs []*jobpb.Reserved
 		var refused error
 		if err == nil {
@@ -182,16 +174,19 @@ func (s *Source) finish(served []*Waiter, rs []*jobpb.Result, err error) {
 		case refused != nil: // and would be on each attempt
 			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: refused})
-		case w.Poll:
+		case w.final || w.Poll && !ws.lending.polls(w):
 			ws.end(w)
 			outcomes = append(outcomes, outcome{w: w})
+		case w.Poll:
+			ws.enqueue(w)
+			ms = append(ms, ws.lending.came(w)...)
 		default:
 			ws.enqueue(w)
-			touched = servable(touched, w)
+			touched = ws.changed(touched, w)
 		}
 	}
-	ms := ws.match(touched)
-	ws.mu.Unlock()
+	ms = append(ms, ws.settle(touched)...)
+	ws.unlock(nil)
 
 	for _, o := range outcomes {
 		if len(o.jobs) > 0 {
@@ -204,6 +199,32 @@ func (s *Source) finish(served []*Waiter, rs []*jobpb.Result, err error) {
 		s.submit(ops, func([]*jobpb.Result, error) {})
 	}
 	propose(ms)
+}
+
+// unclaim gives back what w has claimed, and appends the topics that must be settled for it.
+func (s *Source) unclaim(touched []*topic, w *Waiter) []*topic {
+	for _, c := range w.asked {
+		if s.closed {
+			break // its supplies are gone
+		}
+		c.supply.asked -= c.jobs
+		if t := c.supply.topic; s.waiters.lending != nil || t.offer() != nil {
+			touched = append(touched, t)
+		}
+	}
+	w.asked = w.asked[:0]
+	return touched
+}
+
+// changed appends the topics that must be settled because w has come to their queues.
+func (ws *Waiters) changed(touched []*topic, w *Waiter) []*topic {
+	if ws.lending == nil {
+		return servable(touched, w)
+	}
+	for i := range w.places {
+		touched = append(touched, w.places[i].topic)
+	}
+	return touched
 }
 
 // GiveBack returns the operations that undo reservations which no consumer received, and that

@@ -48,16 +48,19 @@ func (ws *Waiters) Open(submit Submit, deliver func([]*jobpb.Reserved)) *Source 
 // more. Reserves in flight still deliver; if they find nothing their waiters go on to wait for the
 // jobs of other sources. Nothing but the outcomes of its proposals may be reported to s afterwards.
 func (s *Source) Close() {
-	s.waiters.mu.Lock()
-	defer s.waiters.mu.Unlock()
+	ws := s.waiters
+	ws.mu.Lock()
 	s.closed = true
 	s.due = nil
-	for _, t := range s.waiters.topics {
+	var touched []*topic
+	for _, t := range ws.topics {
 		if p := t.of(s); p != nil {
 			*p = supply{topic: t, dueIndex: absent, next: p.next}
-			s.waiters.forget(t)
+			ws.forget(t)
+			touched = append(touched, t)
 		}
 	}
+	ws.unlock(ws.settle(touched))
 }
 
 // Update records what a batch changed and assigns the jobs that became ready. It must be
@@ -75,14 +78,12 @@ func (s *Source) Update(changes []Update) {
 		p := t.bind(s)
 		p.ready, p.held, p.nextDue, p.soon = c.Ready, c.Held, c.NextDue, c.Soon
 		p.reindex()
-		if t.offer() != nil {
+		if ws.lending != nil || t.offer() != nil {
 			touched = append(touched, t)
 		}
 		ws.forget(t)
 	}
-	ms := ws.match(touched)
-	ws.mu.Unlock()
-	propose(ms)
+	ws.unlock(ws.settle(touched))
 }
 
 // Prime is Update for topics that no Update has named yet: a new leader sets the hook for
@@ -153,8 +154,8 @@ func (s *Source) claim(now int64, ahead bool) (m match, due []*supply) {
 	for len(s.due) > 0 && s.due[0].unclaimed <= now && !m.full() {
 		p := heap.Pop(&s.due).(*supply)
 		due = append(due, p)
-		for jobs := p.dueBy(now); jobs > 0 && len(p.topic.queue) > 0 && !m.full(); {
-			w := p.topic.queue[0].waiter
+		for jobs := p.dueBy(now); jobs > 0 && p.topic.waiting() > 0 && !m.full(); {
+			w := p.topic.first()
 			s.take(w, now, &m)
 			jobs -= int(w.Reserve.Max)
 		}

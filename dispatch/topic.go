@@ -9,6 +9,7 @@ import (
 type topic struct {
 	name    string
 	queue   queue
+	guests  queue  // waiters of other nodes, which are served first
 	names   int    // waiters that name it
 	namedBy uint64 // the last of them, in the order of Waiters.named
 
@@ -39,6 +40,16 @@ func newTopic(name string) *topic {
 	return t
 }
 
+func (t *topic) waiting() int { return len(t.queue) + len(t.guests) }
+
+// first returns the waiter that is served next, of those in the queues.
+func (t *topic) first() *Waiter {
+	if len(t.guests) > 0 {
+		return t.guests[0].waiter
+	}
+	return t.queue[0].waiter
+}
+
 // of returns the supply of a source; nil if no Update of it has named the topic.
 func (t *topic) of(s *Source) *supply {
 	for p := &t.supply; p != nil; p = p.next {
@@ -65,7 +76,7 @@ func (t *topic) bind(s *Source) *supply {
 
 // offer returns a supply with jobs that nobody has claimed, if a waiter can get them.
 func (t *topic) offer() *supply {
-	if len(t.queue) == 0 {
+	if t.waiting() == 0 {
 		return nil
 	}
 	for p := &t.supply; p != nil; p = p.next {
@@ -99,7 +110,7 @@ func (s *supply) reindex() {
 		return
 	}
 	s.unclaimed = s.firstUnclaimed()
-	belongs := s.unclaimed != 0 && len(s.topic.queue) > 0
+	belongs := s.unclaimed != 0 && s.topic.waiting() > 0
 	due := &s.source.due
 	switch {
 	case belongs && s.dueIndex == absent:

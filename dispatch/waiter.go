@@ -1,6 +1,9 @@
 package dispatch
 
-import "tarry/job/jobpb"
+import (
+	"tarry/dispatch/lending"
+	"tarry/job/jobpb"
+)
 
 // Waiter is one reserve that waits for jobs.
 type Waiter struct {
@@ -8,6 +11,8 @@ type Waiter struct {
 	Reserve *jobpb.Reserve
 	// Poll requests an immediate response, empty when nothing is ready.
 	Poll bool
+	// Stay keeps the waiter on this node: it gets jobs of the groups that this node leads.
+	Stay bool
 	// First are operations that are applied before it reserves, such as finishes of its
 	// consumer's jobs: in one proposal with its Reserve if that may get a job, and alone
 	// otherwise. They are proposed once. A waiter with First must be a Poll.
@@ -31,11 +36,13 @@ type Waiter struct {
 	op     *jobpb.Op
 	number uint64 // order of arrival
 	state  waiterState
-	places []place // one for each of its topics
-	asked  []claim // jobs that its Reserve in flight has claimed
-	gone   bool    // the consumer hung up while a Reserve was in flight
-	alone  bool    // its First are proposed without a Reserve
-	moves  bool    // its Advance is proposed
+	places []place        // one for each of its topics
+	asked  []claim        // jobs that its Reserve in flight has claimed
+	gone   bool           // the consumer hung up while a Reserve was in flight
+	final  bool           // the outcome of the Reserve in flight ends the wait
+	guest  *lending.Guest // nil: it is this node's own
+	alone  bool           // its First are proposed without a Reserve
+	moves  bool           // its Advance is proposed
 }
 
 // reserveOp returns the operation of w with at most so many bytes of bodies. It names
@@ -98,6 +105,7 @@ type waiterState int
 const (
 	waiting waiterState = iota // in the queues of its topics
 	busy                       // a Reserve for it is in flight
+	lent                       // another node has it
 	ended                      // Done was called, or is about to be
 )
 
@@ -105,7 +113,14 @@ const (
 type place struct {
 	waiter *Waiter
 	topic  *topic
-	index  int // in the queue; absent while the waiter is busy
+	index  int // in the queue; absent while the waiter is busy or lent
+}
+
+func (p *place) queue() *queue {
+	if p.waiter.guest != nil {
+		return &p.topic.guests
+	}
+	return &p.topic.queue
 }
 
 type claim struct {

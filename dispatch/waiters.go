@@ -42,8 +42,9 @@ type Waiters struct {
 	all     map[*Waiter]struct{} // that have not ended
 	stopped bool
 	limit   int
-	busy    int // waiters with a Reserve in flight
-	places  int // topics named by all waiters
+	busy    int      // waiters with a Reserve in flight
+	places  int      // topics named by all waiters
+	lending *Lending // nil if waiters are not lent
 }
 
 // NewWaiters returns room for at most limit waiters.
@@ -76,7 +77,7 @@ func (ws *Waiters) Add(w *Waiter) { ws.add(w, nil) }
 func (ws *Waiters) add(w *Waiter, s *Source) {
 	w.op = &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: w.Reserve}}
 	ws.mu.Lock()
-	full := len(w.First) == 0 && (len(ws.all) >= ws.limit || ws.places+len(w.Reserve.Topics) > placesPerWaiter*ws.limit)
+	full := len(w.First) == 0 && w.guest == nil && (len(ws.all) >= ws.limit || ws.places+len(w.Reserve.Topics) > placesPerWaiter*ws.limit)
 	if ws.stopped || full {
 		err := ErrFull
 		if ws.stopped {
@@ -87,12 +88,7 @@ func (ws *Waiters) add(w *Waiter, s *Source) {
 		w.Done(nil, err)
 		return
 	}
-	ws.arrived++
-	w.number = ws.arrived
-	ws.all[w] = struct{}{}
-	ws.places += len(w.Reserve.Topics)
-	ws.name(w)
-	ws.enqueue(w)
+	ws.register(w)
 	var ms []match
 	if len(w.First) > 0 {
 		ms = []match{s.matchFirst(w)}
@@ -101,16 +97,31 @@ func (ws *Waiters) add(w *Waiter, s *Source) {
 			ms = append(ms, m)
 		}
 	}
+	if ws.lending != nil {
+		ms = append(ms, ws.lending.came(w)...)
+	}
 	nothing := w.Poll && w.state == waiting
 	if nothing {
 		ws.dequeue(w)
 		ws.end(w)
 	}
-	ws.mu.Unlock()
+	ws.unlock(ms)
 	if nothing {
 		w.Done(nil, nil)
 	}
-	propose(ms)
+}
+
+// register puts w into the queues of its topics. It is called with the lock held.
+func (ws *Waiters) register(w *Waiter) {
+	ws.arrived++
+	w.number = ws.arrived
+	ws.all[w] = struct{}{}
+	ws.places += len(w.Reserve.Topics)
+	ws.name(w)
+	ws.enqueue(w)
+	if ws.lending != nil && w.guest == nil {
+		ws.lending.own[w.number] = w
+	}
 }
 
 // Alone reports whether the First of a waiter that was added are proposed without a Reserve,
@@ -127,18 +138,50 @@ func (ws *Waiters) Alone(w *Waiter) bool {
 func (ws *Waiters) Cancel(w *Waiter, keep bool) {
 	ws.mu.Lock()
 	idle := w.state == waiting
+	var ms []match
 	switch w.state {
 	case waiting:
 		ws.dequeue(w)
 		ws.end(w)
+		if ws.lending != nil {
+			ms = ws.lending.settle(w.Reserve.Topics)
+		}
 	case busy:
-		w.Poll = true // the next outcome is final
+		w.final = true
 		w.gone = w.gone || !keep
+	case lent:
+		ws.lending.lender.Leave(w.number, keep)
 	}
-	ws.mu.Unlock()
+	ws.unlock(ms)
 	if idle {
 		w.Done(nil, nil)
 	}
+}
+
+// unlock releases the lock, and does what must be done without it.
+func (ws *Waiters) unlock(ms []match) {
+	var after []func()
+	if g := ws.lending; g != nil {
+		after, g.after = g.after, nil
+	}
+	ws.mu.Unlock()
+	for _, f := range after {
+		f()
+	}
+	propose(ms)
+}
+
+// settle does what follows from a change of topics. It is called with the lock held; the caller
+// must pass the result to unlock.
+func (ws *Waiters) settle(topics []*topic) []match {
+	if ws.lending == nil {
+		return ws.match(topics)
+	}
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.name
+	}
+	return ws.lending.settle(names)
 }
 
 // Stop ends all waits with ErrStopped. Reserves in flight still deliver.
@@ -150,12 +193,12 @@ func (ws *Waiters) Stop() {
 		if w.state == waiting {
 			idle = append(idle, w)
 		} else {
-			w.Poll = true
+			w.final = true
 		}
 	}
 	// No waiter is served any more, so the queues need no order.
 	for _, t := range ws.topics {
-		t.queue = nil
+		t.queue, t.guests = nil, nil
 		t.reindex()
 	}
 	for _, w := range idle {
@@ -214,8 +257,8 @@ func (ws *Waiters) enqueue(w *Waiter) {
 	w.state = waiting
 	for i := range w.places {
 		p := &w.places[i]
-		heap.Push(&p.topic.queue, p)
-		if len(p.topic.queue) == 1 {
+		heap.Push(p.queue(), p)
+		if p.topic.waiting() == 1 {
 			p.topic.reindex()
 		}
 	}
@@ -225,8 +268,8 @@ func (ws *Waiters) enqueue(w *Waiter) {
 func (ws *Waiters) dequeue(w *Waiter) {
 	for i := range w.places {
 		p := &w.places[i]
-		heap.Remove(&p.topic.queue, p.index)
-		if len(p.topic.queue) == 0 {
+		heap.Remove(p.queue(), p.index)
+		if p.topic.waiting() == 0 {
 			p.topic.reindex()
 		}
 	}
@@ -243,4 +286,7 @@ func (ws *Waiters) end(w *Waiter) {
 	w.state = ended
 	ws.places -= len(w.Reserve.Topics)
 	delete(ws.all, w)
+	if ws.lending != nil {
+		delete(ws.lending.own, w.number)
+	}
 }

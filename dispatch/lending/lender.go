@@ -6,8 +6,10 @@ import (
 	"strings"
 )
 
-// maxWant bounds the jobs of one Want.
-const maxWant = 256
+const (
+	maxWant  = 256  // jobs of one Want
+	mostTold = 1024 // topics that a supplier knows, some of them without waiters
+)
 
 // Lender is one node's part in lending. Its methods must be called one at a time.
 type Lender struct {
@@ -26,6 +28,7 @@ type Lender struct {
 type supplier struct {
 	name string
 	told map[string]bool // topics in which it knows this node's interest
+	most int             // of told, before those without waiters are forgotten
 	hint map[string]int  // jobs for which it lacked waiters
 }
 
@@ -142,7 +145,19 @@ func (l *Lender) tell(t string) {
 			s.told[t] = true
 			l.room.Send(s.name, Message{Kind: Interest, Topic: t})
 		}
+		if len(s.told) > s.most {
+			l.tidy(s)
+		}
 	}
+}
+
+// tidy forgets the topics of which there are no waiters any more, once they are the most of those that a
+// supplier knows.
+func (l *Lender) tidy(s *supplier) {
+	for _, t := range sortedKeys(s.told) {
+		l.Forget(t)
+	}
+	s.most = max(mostTold, 2*len(s.told))
 }
 
 // ask asks homes, in turn, for waiters of t that this node needs and has not asked for yet.
@@ -194,6 +209,9 @@ func (l *Lender) pollNext(w uint64, p *loan) {
 	l.loans[w] = p
 	l.room.Send(p.to.name, Message{Kind: Lend, Waiter: w, Poll: true})
 }
+
+// Lends reports whether there is a node to lend to.
+func (l *Lender) Lends() bool { return len(l.suppliers) > 0 }
 
 // Lent reports whether an own waiter is lent. Then Leave ends its wait.
 func (l *Lender) Lent(w uint64) bool { return l.loans[w] != nil }
@@ -276,3 +294,14 @@ func with[T interface{ node() string }](all []T, x T) []T {
 
 // sortedKeys makes what is sent, and in which order, follow from the events alone.
 func sortedKeys[K string | uint64, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// Known returns how many topics this node and others remember of each other.
+func (l *Lender) Known() (n int) {
+	for _, s := range l.suppliers {
+		n += len(s.told)
+	}
+	for _, h := range l.homes {
+		n += len(h.interest)
+	}
+	return n
+}

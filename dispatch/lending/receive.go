@@ -4,7 +4,7 @@ import "slices"
 
 // OpenSupplier begins a stream to a supplier. A stream of before must have been closed.
 func (l *Lender) OpenSupplier(name string) {
-	l.suppliers = with(l.suppliers, &supplier{name: name, told: map[string]bool{}, hint: map[string]int{}})
+	l.suppliers = with(l.suppliers, &supplier{name: name, told: map[string]bool{}, most: mostTold, hint: map[string]int{}})
 	for t := range l.room.Topics() {
 		l.tell(t)
 	}

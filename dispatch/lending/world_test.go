@@ -178,7 +178,7 @@ func (w *world) copy(n int) *world {
 	old, l := w.lenders[n], c.lender(n)
 	same := map[*supplier]*supplier{}
 	for _, s := range old.suppliers {
-		same[s] = &supplier{s.name, maps.Clone(s.told), maps.Clone(s.hint)}
+		same[s] = &supplier{s.name, maps.Clone(s.told), s.most, maps.Clone(s.hint)}
 		l.suppliers = append(l.suppliers, same[s])
 	}
 	of := func(s *supplier) *supplier {
