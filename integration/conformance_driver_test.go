@@ -71,15 +71,15 @@ func (d *driver) Write(p []byte) (int, error) {
 	return d.errors.Write(p)
 }
 
-func (d *driver) send(verb string, args any) {
+func (d *driver) send(call string, args any) {
 	d.t.Helper()
 	if args == nil {
 		args = object{}
 	}
-	line, err := json.Marshal(object{"verb": verb, "args": args})
+	line, err := json.Marshal(object{"call": call, "args": args})
 	require.NoError(d.t, err)
 	_, err = d.input.Write(append(line, '\n'))
-	require.NoError(d.t, err, "the driver does not read: %s", verb)
+	require.NoError(d.t, err, "the driver does not read: %s", call)
 }
 
 // receive is the next line: the result of a step or its error.
@@ -95,7 +95,7 @@ func (d *driver) receive() (ok any, failure object, err error) {
 	if e, is := reply["error"].(object); is {
 		return nil, e, nil
 	}
-	result, is := reply["ok"].(object)
+	result, is := reply["ok"]
 	if !is {
 		return nil, nil, fmt.Errorf("the driver's line is no result: %.500s", line)
 	}

@@ -33,6 +33,7 @@ type caseRun struct {
 	vars    object
 	folder  string // of its file
 	written int    // times that the file was
+	called  string // the last call of the driver
 }
 
 // newCaseRun starts a driver for the i-th case.
@@ -69,7 +70,7 @@ func (r *caseRun) step(s caseStep) {
 	for n := range max(s.Times, 1) {
 		r.vars["n"] = float64(n + 1)
 		if s.Background {
-			r.driver.send(s.verb, r.args(s))
+			r.call(s.verb, r.args(s))
 			return
 		}
 		end := time.Now().Add(time.Duration(s.Within * float64(time.Second)))
@@ -140,7 +141,7 @@ func (r *caseRun) do(s caseStep, killLeader bool) (result any, failure object, e
 	case "open":
 		args = r.openArgs(args)
 	}
-	r.driver.send(s.verb, args)
+	r.call(s.verb, args)
 	if killLeader {
 		if err := r.front.door(r.cluster.leader()).kill(); err != nil {
 			return nil, nil, err
@@ -149,13 +150,19 @@ func (r *caseRun) do(s caseStep, killLeader bool) (result any, failure object, e
 	return r.receive()
 }
 
+func (r *caseRun) call(name string, args any) {
+	r.t.Helper()
+	r.called = name
+	r.driver.send(name, args)
+}
+
 // receive gives the driver's next result. A driver that gives none ends the case: what it
 // says later would be taken for something else.
 func (r *caseRun) receive() (any, object, error) {
 	r.t.Helper()
 	result, failure, err := r.driver.receive()
 	require.NoError(r.t, err)
-	return result, failure, nil
+	return named(r.called, result), failure, nil
 }
 
 func (r *caseRun) openArgs(args any) object {

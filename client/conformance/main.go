@@ -1,7 +1,7 @@
 // Command conformance is the driver of the Go client for the cases that every client must
 // pass: clients/conformance/README.md says what it reads and writes.
 //
-// Start at main. calls.go has a function for each verb, worker.go the worker.
+// Start at main. call.go calls the methods of the client, worker.go is the worker.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"time"
 
 	"tarry/client"
@@ -43,13 +44,13 @@ func run() error {
 	in.Buffer(nil, maxLine)
 	for in.Scan() {
 		var step struct {
-			Verb string          `json:"verb"`
+			Call string          `json:"call"`
 			Args json.RawMessage `json:"args"`
 		}
 		if err := json.Unmarshal(in.Bytes(), &step); err != nil {
 			return fmt.Errorf("a line is no step: %w", err)
 		}
-		result, err := d.step(step.Verb, step.Args)
+		result, err := d.step(step.Call, step.Args)
 		if err := say(reply(result, err)); err != nil {
 			return err
 		}
@@ -106,37 +107,40 @@ func (d *driver) close() {
 	}
 }
 
-var errUnknownVerb = &client.Error{Code: "unknown_verb"}
-
-func (d *driver) step(verb string, args json.RawMessage) (any, error) {
-	f, ok := verbs[verb]
-	if !ok {
-		return nil, errUnknownVerb
+func (d *driver) step(name string, text json.RawMessage) (any, error) {
+	switch name {
+	case "open":
+		return with(text, d.open)
+	case "stream_open":
+		return with(text, d.streamOpen)
+	case "stream_next":
+		return with(text, d.streamNext)
+	case "stream_close":
+		d.closeStream()
+		return nil, nil
 	}
 	var common struct {
 		Deadline *client.Duration `json:"deadline"`
 	}
-	if err := json.Unmarshal(args, &common); err != nil {
+	if err := json.Unmarshal(text, &common); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
-	if common.Deadline != nil && verb != "stream_next" {
+	if common.Deadline != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, common.Deadline.Duration)
 		defer cancel()
 	}
-	return f(ctx, d, args)
+	return call(ctx, d.client, name, text)
 }
 
-// verb makes a function of a verb from one that takes its arguments in a struct.
-func verb[A any](f func(ctx context.Context, d *driver, a A) (any, error)) func(context.Context, *driver, json.RawMessage) (any, error) {
-	return func(ctx context.Context, d *driver, args json.RawMessage) (any, error) {
-		var a A
-		if err := json.Unmarshal(args, &a); err != nil {
-			return nil, err
-		}
-		return f(ctx, d, a)
+// with calls a function with its decoded arguments.
+func with[A any](text json.RawMessage, f func(A) (any, error)) (any, error) {
+	var a A
+	if err := json.Unmarshal(text, &a); err != nil {
+		return nil, err
 	}
+	return f(a)
 }
 
 type openArgs struct {
@@ -191,7 +195,7 @@ func (a *tlsArgs) config() (*tls.Config, error) {
 	return c, nil
 }
 
-func open(_ context.Context, d *driver, a openArgs) (any, error) {
+func (d *driver) open(a openArgs) (any, error) {
 	d.close()
 	var options []client.Option
 	if a.Timeout != nil {
@@ -220,7 +224,7 @@ func open(_ context.Context, d *driver, a openArgs) (any, error) {
 	if d.client, err = client.New(a.Addresses, options...); err != nil {
 		return nil, &client.Error{Code: "invalid_argument", Message: err.Error()}
 	}
-	return object{}, nil
+	return nil, nil
 }
 
 // streamReader reads a stream on a goroutine of its own, which ends with cancel.
@@ -234,24 +238,14 @@ type streamed struct {
 	err error
 }
 
-type streamArgs struct {
-	Topics    []string        `json:"topics"`
-	Credit    int             `json:"credit"`
-	Max       int             `json:"max"`
-	TTR       client.Duration `json:"ttr"`
-	Heartbeat client.Duration `json:"heartbeat"`
-	OnClose   string          `json:"on_close"`
-	Consumer  string          `json:"consumer"`
-}
-
-func streamOpen(_ context.Context, d *driver, a streamArgs) (any, error) {
+func (d *driver) streamOpen(a args) (any, error) {
 	d.closeStream()
+	want := client.StreamOptions{ReleaseOnClose: string(a["on_close"]) == `"release"`}
+	if err := fill(reflect.ValueOf(&want).Elem(), a); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &streamReader{cancel: cancel, jobs: make(chan streamed)}
-	want := client.StreamOptions{
-		Topics: a.Topics, Credit: a.Credit, Max: a.Max, TTR: a.TTR.Duration, Heartbeat: a.Heartbeat.Duration,
-		Consumer: a.Consumer, ReleaseOnClose: a.OnClose == "release",
-	}
 	go func() {
 		defer close(r.jobs)
 		for j, err := range d.client.Stream(ctx, want) {
@@ -263,10 +257,10 @@ func streamOpen(_ context.Context, d *driver, a streamArgs) (any, error) {
 		}
 	}()
 	d.stream = r
-	return object{}, nil
+	return nil, nil
 }
 
-func streamNext(_ context.Context, d *driver, a struct {
+func (d *driver) streamNext(a struct {
 	Deadline client.Duration `json:"deadline"`
 }) (any, error) {
 	if d.stream == nil {
@@ -285,11 +279,6 @@ func streamNext(_ context.Context, d *driver, a struct {
 	case <-late:
 		return object{"timeout": true}, nil
 	}
-}
-
-func streamClose(_ context.Context, d *driver, _ struct{}) (any, error) {
-	d.closeStream()
-	return object{}, nil
 }
 
 func (d *driver) closeStream() {

@@ -8,7 +8,7 @@ import { BuryError, Client, TarryError, Worker } from "tarry";
 /** Names of the HTTP API to those of the client, and back; bodies and headers are nobody's. */
 const camel = (name) => name.replace(/_([a-z])/g, (_, c) => c.toUpperCase());
 const snake = (name) => name.replace(/[A-Z]/g, (c) => "_" + c.toLowerCase());
-const instants = new Set(["due_at", "expires_at", "due_from", "due_to", "died_from", "died_to", "until", "start", "end"]);
+const instants = new Set(["due_at", "expires_at", "due_from", "due_to", "died_from", "died_to", "until", "start", "end", "after"]);
 
 function toClient(value, name) {
   if (Array.isArray(value)) {
@@ -21,7 +21,7 @@ function toClient(value, name) {
     return value;
   }
   const { body_base64: base64, ...members } = value;
-  const made = Object.entries(members).map(([name, member]) => [camel(name), toClient(member, name)]);
+  const made = Object.entries(members).map(([name, member]) => [renamedArguments[name] ?? camel(name), toClient(member, name)]);
   if (base64 !== undefined) {
     made.push(["body", Buffer.from(base64, "base64")]);
   }
@@ -65,16 +65,62 @@ function closeStream() {
   stream = awaited = undefined;
 }
 
-const all = async (iterator) => {
+// Calls and arguments that have another name here.
+const renamedCalls = { jobs: "list", whoami: "whoAmI" };
+const renamedArguments = { page: "max" };
+
+/** The names of a function's parameters; one that is taken apart is "{". */
+function parameters(method) {
+  const [, list] = String(method).match(/^[^(]*\(([^{)]*\{?)/);
+  return list.split(",").map((name) => name.trim()).filter(Boolean);
+}
+
+// Parameters that are an object of all arguments that no other parameter takes, unless there is an argument of the name.
+const wholes = new Set(["job", "request", "changes", "filter", "token", "namespace", "{"]);
+
+/** The arguments of a method in its order. */
+function positional(method, { deadline, ...given }) {
+  const take = (name) => {
+    const value = given[name];
+    delete given[name];
+    return value;
+  };
+  const refs = (list) => list.map(({ id, token }) => ({ id, token }));
+  const special = {
+    ref: () => ({ id: take("id"), token: take("token") }),
+    refs: () => refs(take("jobs") ?? take("finish")),
+    updates: () => take("jobs"),
+    options: () => ({ deadline }),
+  };
+  const names = parameters(method);
+  const made = names.map((name) => (special[name] ?? (() => take(name)))());
+  names.forEach((name, i) => {
+    if (made[i] === undefined && wholes.has(name)) {
+      made[i] = name === "{" ? { ...given, deadline } : given;
+      given = {};
+    }
+  });
+  return made;
+}
+
+async function call(name, args) {
+  const method = client[renamedCalls[name] ?? camel(name)];
+  if (typeof method !== "function") {
+    throw new TarryError(name, { code: "unknown_call" });
+  }
+  const result = await method.apply(client, positional(method, args));
+  if (typeof result?.[Symbol.asyncIterator] !== "function") {
+    return result;
+  }
   const list = [];
-  for await (const element of iterator) {
+  for await (const element of result) {
     list.push(element);
   }
   return list;
-};
+}
 
-// What each verb calls: arguments with the client's names, and the options of the call.
-const verbs = {
+// What is not one method of the client.
+const own = {
   open({ addresses, tls, ...options }) {
     closeStream();
     try {
@@ -86,97 +132,11 @@ const verbs = {
       throw cause;
     }
   },
-  add: (job, o) => client.add(job, o),
-  add_batch: async ({ jobs }, o) => ({ results: await client.addBatch(jobs, o) }),
-  add_all: async ({ jobs }, o) => ({ results: await client.addAll(jobs, o) }),
-  get: ({ id }, o) => client.get(id, o),
-  get_batch: async ({ ids, body }, o) => ({ results: await client.getBatch(ids, { body, ...o }) }),
-  history: ({ id }, o) => client.history(id, o),
-  update: ({ id, ...changes }, o) => client.update(id, changes, o),
-  delete: ({ id, token, ifRevision, ifState }, o) => client.delete({ id, token }, { ifRevision, ifState, ...o }),
-  reserve: async (request, o) => ({ jobs: await client.reserve(request, o) }),
-  finish_and_reserve: async ({ finish, ...request }, o) => {
-    const { jobs, finished } = await client.finishAndReserve(finish.map(({ id, token }) => ({ id, token })), request, o);
-    return { jobs, finished: finished.map((error) => error ?? {}) };
-  },
-  finish: ({ id, token }, o) => client.finish({ id, token }, o),
-  delete_batch: async ({ jobs }, o) => ({
-    results: (await client.deleteBatch(jobs.map(({ id, token }) => ({ id, token })), o)).map((error) => error ?? {}),
-  }),
-  kick_batch: async ({ ids }, o) => ({ results: await client.kickBatch(ids, o) }),
-  update_batch: async ({ jobs }, o) => ({ results: await client.updateBatch(jobs, o) }),
-  finish_batch: async ({ jobs }, o) => ({
-    results: (await client.finishBatch(jobs.map(({ id, token }) => ({ id, token })), o)).map((error) => error ?? {}),
-  }),
-  finish_then: async ({ id, token, then }, o) => ({ results: await client.finishThen({ id, token }, then, o) }),
-  touch: ({ id, token, ttr }, o) => client.touch({ id, token }, { ttr, ...o }),
-  release: ({ id, token, ...how }, o) => client.release({ id, token }, { ...how, ...o }),
-  bury: ({ id, token, ...how }, o) => client.bury({ id, token }, { ...how, ...o }),
-  kick: ({ id, ...how }, o) => client.kick(id, { ...how, ...o }),
-  move: ({ id, token, to }, o) => client.move({ id, token }, to, o),
-  explain: ({ id }, o) => client.explain(id, o),
-  delete_jobs: ({ found }, o) => client.deleteJobs(found, o),
-  update_jobs: ({ found, changes }, o) => client.updateJobs(found, changes, o),
-  kick_jobs: ({ found, toTopic }, o) => client.kickJobs(found, { toTopic, ...o }),
-  list: async (request, o) => ({ jobs: await all(client.list(request, o)) }),
-  kick_topic: ({ topic, ...how }, o) => client.kickTopic(topic, { ...how, ...o }),
-  purge: ({ topic, state, ...how }, o) => client.purge(topic, state, { ...how, ...o }),
-  move_topic: ({ topic, to, states, filter, max, cursor }, o) => client.moveTopic(topic, to, { states, filter, max, cursor, ...o }),
-  topic: ({ topic }, o) => client.topic(topic, o),
-  topics: (page, o) => client.topicsPage({ ...page, ...o }),
-  stats: (_, o) => client.stats(o),
-  forecast: ({ topic, ...steps }, o) => client.forecast(topic, { ...steps, ...o }),
-  forecast_topics: (steps, o) => client.forecastTopics({ ...steps, ...o }),
-  rates: ({ topic }, o) => client.rates(topic, o),
-  release_topic: ({ topic, ...how }, o) => client.releaseTopic(topic, { ...how, ...o }),
-  reschedule: ({ topic, filter, ...how }, o) => client.reschedule(topic, filter, { ...how, ...o }),
-  dead: ({ topic, ...how }, o) => client.dead(topic, { ...how, ...o }),
-  dead_topics: ({ reason, ...how }, o) => client.deadTopics(reason, { ...how, ...o }),
-  kick_dead: ({ reason, ...how }, o) => client.kickDead(reason, { ...how, ...o }),
-  purge_dead: ({ reason, ...how }, o) => client.purgeDead(reason, { ...how, ...o }),
-  pause: ({ topic, ...how }, o) => client.pause(topic, { ...how, ...o }),
-  resume: ({ topic }, o) => client.resume(topic, o),
-  settings: ({ topic }, o) => client.settings(topic, o),
-  set_settings: ({ topic, settings }, o) => client.setSettings(topic, settings, o),
-  change_settings: ({ topic, settings }, o) => client.changeSettings(topic, settings, o),
-  delete_settings: ({ topic }, o) => client.deleteSettings(topic, o),
-  all_settings: async (page, o) => ({ topics: await all(client.allSettings({ ...page, ...o })) }),
-  schedules: async (page, o) => ({ schedules: await all(client.schedules({ ...page, ...o })) }),
-  put_schedule: ({ name, schedule }, o) => client.putSchedule(name, schedule, o),
-  schedule: ({ name }, o) => client.schedule(name, o),
-  delete_schedule: ({ name }, o) => client.deleteSchedule(name, o),
-  pause_schedule: ({ name }, o) => client.pauseSchedule(name, o),
-  resume_schedule: ({ name }, o) => client.resumeSchedule(name, o),
-  run_schedule: ({ name, key }, o) => client.runSchedule(name, { key, ...o }),
-  schedule_runs: async ({ name }, o) => ({ runs: await client.scheduleRuns(name, o) }),
-  preview_schedule: async ({ name, count }, o) => ({ runs: await client.previewSchedule(name, { count, ...o }) }),
-  whoami: (_, o) => client.whoAmI(o),
-  tokens: async (page, o) => ({ tokens: await all(client.tokens({ ...page, ...o })) }),
-  token: ({ id }, o) => client.token(id, o),
-  put_token: ({ id, ...token }, o) => client.putToken(id, token, o),
-  rotate_token: ({ id, overlap }, o) => client.rotateToken(id, { overlap, ...o }),
-  delete_token: ({ id }, o) => client.deleteToken(id, o),
-  namespaces: async (_, o) => ({ namespaces: await client.namespaces(o) }),
-  namespace: ({ name }, o) => client.namespace(name, o),
-  put_namespace: ({ name, ...namespace }, o) => client.putNamespace(name, namespace, o),
-  delete_namespace: ({ name }, o) => client.deleteNamespace(name, o),
-  members: async (_, o) => ({ members: await client.members(o) }),
-  preview_spec: async ({ spec, after, ...how }, o) => ({
-    runs: await client.previewSpec(spec, { after: after && new Date(after), ...how, ...o }),
-  }),
-  health: (_, o) => client.health(o),
-  clocks: (_, o) => client.clocks(o),
-  verify: (_, o) => client.verify(o),
-  transfer_leadership: async ({ id }, o) => ({ moved: await client.transferLeadership(id, o) }),
-  remove_member: ({ id }, o) => client.removeMember(id, o),
-  join: ({ addresses }, o) => client.join(addresses, o),
-  leave: (_, o) => client.leave(o),
-  reset_clock: (_, o) => client.resetClock(o),
   stream_open(request) {
     closeStream();
     stream = client.stream(request);
   },
-  async stream_next(_, { deadline }) {
+  async stream_next({ deadline }) {
     awaited ??= stream.next();
     const late = deadline === undefined ? [] : [sleep(deadline * 1000, { late: true }, { ref: false })];
     const next = await Promise.race([awaited, ...late]);
@@ -189,13 +149,11 @@ const verbs = {
   stream_close: () => closeStream(),
 };
 
-async function answer({ verb, args }) {
-  if (!Object.hasOwn(verbs, verb)) {
-    return { error: { code: "unknown_verb" } };
-  }
+async function answer({ call: name, args }) {
   try {
-    const { deadline, ...own } = args ?? {};
-    return { ok: fromClient((await verbs[verb](toClient(own), { deadline })) ?? {}) };
+    const given = toClient(args ?? {});
+    const result = await (Object.hasOwn(own, name) ? own[name](given) : call(name, given));
+    return { ok: fromClient(result ?? null) };
   } catch (error) {
     if (error instanceof TarryError) {
       const { code, outcome, message, field } = error;

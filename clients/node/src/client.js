@@ -93,16 +93,16 @@ export class Client {
     return this.#call({ method: "GET", path: base + query({ ...filter, cursor }, headers), gives: { jobs: [gives.job] } }, options);
   }
 
-  async deleteJobs(filter, options) {
-    return this.#found("DELETE", "/v1/jobs", filter, undefined, { deleted: 0 }, options);
+  async deleteJobs(found, options) {
+    return this.#found("DELETE", "/v1/jobs", found, undefined, { deleted: 0 }, options);
   }
 
-  async updateJobs(filter, changes, options) {
-    return this.#found("PATCH", "/v1/jobs", filter, changes, { updated: 0 }, options);
+  async updateJobs(found, changes, options) {
+    return this.#found("PATCH", "/v1/jobs", found, changes, { updated: 0 }, options);
   }
 
-  async kickJobs(filter, { toTopic, ...options } = {}) {
-    return this.#found("POST", "/v1/jobs/kick", filter, { toTopic }, { kicked: 0 }, options);
+  async kickJobs(found, { toTopic, ...options } = {}) {
+    return this.#found("POST", "/v1/jobs/kick", found, { toTopic }, { kicked: 0 }, options);
   }
 
   // Consuming
@@ -181,11 +181,11 @@ export class Client {
     return this.#parts({ method: "POST", path: "/v1/update" }, updates.map(toWire), gives.changed, options);
   }
 
-  async finishThen(ref, jobs, options) {
+  async finishThen(ref, then, options) {
     const { id, token } = refOf(ref);
     // Not sent again after an unknown outcome: not_found would not say whether the jobs were added.
-    const request = { method: "POST", path: path`/v1/jobs/${id}/finish`, body: { token, then: jobs.map(wireAdd) } };
-    return whole(await this.#batch(request, jobs.length, gives.added, options));
+    const request = { method: "POST", path: path`/v1/jobs/${id}/finish`, body: { token, then: then.map(wireAdd) } };
+    return whole(await this.#batch(request, then.length, gives.added, options));
   }
 
   async touch(ref, { ttr, ...options } = {}) {
@@ -218,8 +218,8 @@ export class Client {
     return this.#call({ method: "GET", path: "/v1/topics" + query({ after, max }), gives: { topics: [gives.topic] } }, options);
   }
 
-  async topic(name, options) {
-    return this.#call({ method: "GET", path: path`/v1/topics/${name}`, gives: gives.topic }, options);
+  async topic(topic, options) {
+    return this.#call({ method: "GET", path: path`/v1/topics/${topic}`, gives: gives.topic }, options);
   }
 
   async stats(options) {
