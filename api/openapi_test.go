@@ -64,6 +64,21 @@ func TestTheOpenAPIPageIsUpToDate(t *testing.T) {
 	require.Equal(t, b.String(), string(page), "go test ./api -run OpenAPI -update")
 }
 
+// The clients have the same types; -update writes them.
+func TestTheTypesOfClientsAreThoseOfOpenAPI(t *testing.T) {
+	for path, made := range map[string][]byte{
+		"../clients/node/replies.d.ts":            openapi.TypeScript(),
+		"../clients/python/src/tarry/_replies.py": openapi.Python(),
+	} {
+		if *update {
+			require.NoError(t, os.WriteFile(path, made, 0o644))
+		}
+		file, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(made), string(file), "go test ./api -run OpenAPI -update")
+	}
+}
+
 func TestTheDescriptionIsServed(t *testing.T) {
 	w := newRig(t).do(http.MethodGet, "/v1/openapi.json", "")
 	require.Equal(t, http.StatusOK, w.Code)

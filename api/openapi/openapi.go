@@ -1,5 +1,6 @@
 // Package openapi describes the HTTP API for programs, as OpenAPI 3.1, from the calls and the types
-// of package wire and the tables job.Fields and job.Settings.
+// of package wire and the tables job.Fields and job.Settings. From the same come the types of replies
+// of the clients for Node and Python: clients.go lists them.
 package openapi
 
 import (

@@ -181,16 +181,17 @@ func (d *describer) structure(t reflect.Type, u use) object {
 	return made
 }
 
+var jobKinds = map[job.FieldType]reflect.Type{
+	job.FieldText: reflect.TypeFor[string](), job.FieldNumber: reflect.TypeFor[uint64](), job.FieldInstant: reflect.TypeFor[wire.Time](),
+	job.FieldDuration: reflect.TypeFor[wire.Seconds](), job.FieldState: reflect.TypeFor[string](),
+	job.FieldBackoff: reflect.TypeFor[wire.Backoff](), job.FieldHeaders: reflect.TypeFor[map[string]string](),
+}
+
 // job describes a job by the table of its fields.
 func (d *describer) job(u use) object {
-	kinds := map[job.FieldType]reflect.Type{
-		job.FieldText: reflect.TypeFor[string](), job.FieldNumber: reflect.TypeFor[uint64](), job.FieldInstant: reflect.TypeFor[wire.Time](),
-		job.FieldDuration: reflect.TypeFor[wire.Seconds](), job.FieldState: reflect.TypeFor[string](),
-		job.FieldBackoff: reflect.TypeFor[wire.Backoff](), job.FieldHeaders: reflect.TypeFor[map[string]string](),
-	}
 	properties, required := object{}, []any{}
 	for _, f := range job.Fields {
-		made := d.kind(kinds[f.Type], ofItem)
+		made := d.kind(jobKinds[f.Type], ofItem)
 		if made["$ref"] == nil {
 			made["description"] = plainHelp(f.Help)
 			if f.Type == job.FieldDuration {
@@ -215,20 +216,24 @@ func (d *describer) job(u use) object {
 	return objectOf(properties, required)
 }
 
+var settingKinds = map[job.SettingType]reflect.Type{
+	job.SettingDuration: reflect.TypeFor[wire.Seconds](), job.SettingCount: reflect.TypeFor[uint64](), job.SettingRate: reflect.TypeFor[float64](),
+	job.SettingChoice: reflect.TypeFor[string](), job.SettingSwitch: reflect.TypeFor[bool](), job.SettingText: reflect.TypeFor[string](),
+	job.SettingNames: reflect.TypeFor[[]string](), job.SettingBackoff: reflect.TypeFor[wire.Backoff](), job.SettingPush: reflect.TypeFor[wire.Push](),
+}
+
 // settings describes the settings of a topic by their table.
 func (d *describer) settings(push reflect.Type, u use) object {
-	backoff := reflect.TypeFor[wire.Backoff]()
-	if u == ofRequest {
-		backoff = reflect.TypeFor[wire.BackoffRequest]()
-	}
-	kinds := map[job.SettingType]reflect.Type{
-		job.SettingDuration: reflect.TypeFor[wire.Seconds](), job.SettingCount: reflect.TypeFor[uint64](), job.SettingRate: reflect.TypeFor[float64](),
-		job.SettingChoice: reflect.TypeFor[string](), job.SettingSwitch: reflect.TypeFor[bool](), job.SettingText: reflect.TypeFor[string](),
-		job.SettingNames: reflect.TypeFor[[]string](), job.SettingBackoff: backoff, job.SettingPush: push,
-	}
 	properties := object{}
 	for _, s := range job.Settings {
-		made := d.kind(kinds[s.Type], u)
+		kind := settingKinds[s.Type]
+		switch {
+		case s.Type == job.SettingPush:
+			kind = push
+		case s.Type == job.SettingBackoff && u == ofRequest:
+			kind = reflect.TypeFor[wire.BackoffRequest]()
+		}
+		made := d.kind(kind, u)
 		if len(s.Choices) > 0 {
 			made["enum"] = s.Choices
 		}

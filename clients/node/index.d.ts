@@ -1,5 +1,43 @@
 // Durations are numbers of seconds, as everywhere in Tarry. Instants are Dates.
 
+import {
+  Added,
+  Changed,
+  Job,
+  ReservedJob,
+  History,
+  Explanation,
+  Topic,
+  Stats,
+  Forecast,
+  DueTopics,
+  Rates,
+  DeadReasons,
+  DeadTopics,
+  Rescheduled,
+  TopicSettings,
+  Settings,
+  ScheduleInfo,
+  SchedulePut,
+  Pause,
+  PlannedRun,
+  PastRun,
+  Member,
+  Rule,
+  Token,
+  TokenPut,
+  Identity,
+  Quotas,
+  Namespace,
+  NamespacePut,
+  Health,
+  Clocks,
+  Verification,
+} from "./replies.js";
+
+// What calls return.
+export * from "./replies.js";
+
 /** What each call may be given besides its own arguments. */
 export interface CallOptions {
   /** Cancels the call, its retries included. It then fails with a TarryError whose `cause` is the signal's reason. */
@@ -115,20 +153,6 @@ export interface AddJob<B = Body> extends Condition {
   ifExists?: "conflict" | "keep" | "replace" | "replace_ended" | "postpone";
 }
 
-export interface Added {
-  id: string;
-  seq: number;
-  state: State;
-  dueAt: Date;
-  revision: number;
-  /** No job was made: it was there already. */
-  existing: boolean;
-  /** That job is dead, finished or deleted: nothing runs because of this add. */
-  ended?: boolean;
-  replaced?: boolean;
-  postponed?: boolean;
-}
-
 export interface UpdateJob extends Condition {
   delay?: number;
   dueAt?: Date;
@@ -144,100 +168,6 @@ export interface UpdateJob extends Condition {
   /** `""` removes it. */
   pushUrl?: string;
   body?: Body;
-}
-
-/** What became of a job. */
-export interface Changed {
-  id: string;
-  seq: number;
-  state: State;
-  revision: number;
-  dueAt: Date;
-  reservedUntil?: Date;
-}
-
-/** Everything known of a job. */
-export interface Job<B = Body> {
-  id: string;
-  seq: number;
-  topic: string;
-  state: State;
-  revision: number;
-  priority: number;
-  dueAt: Date;
-  delay: number;
-  ttr: number;
-  attempts: number;
-  maxAttempts: number;
-  createdAt: Date;
-  modifiedAt: Date;
-  reservedUntil?: Date;
-  reservedBy?: string;
-  diedAt?: Date;
-  finishedAt?: Date;
-  deletedAt?: Date;
-  retainedUntil?: Date;
-  expiresAt?: Date;
-  /** Of the last release, bury or timeout. */
-  reason: string;
-  lastError?: string;
-  reserves: number;
-  timeouts: number;
-  releases: number;
-  buries: number;
-  kicks: number;
-  backoff?: Backoff;
-  pushUrl?: string;
-  headers?: Record<string, string>;
-  /** Absent in listings without `body: true`. */
-  body?: B;
-}
-
-/** A job that was handed out to the caller. */
-export interface ReservedJob<B = Body> {
-  id: string;
-  seq: number;
-  topic: string;
-  token: string;
-  attempts: number;
-  priority: number;
-  dueAt: Date;
-  reservedUntil: Date;
-  ttr: number;
-  headers?: Record<string, string>;
-  /** Of a job that was not posted to it. */
-  pushUrl?: string;
-  body: B;
-}
-
-export interface History {
-  id: string;
-  seq: number;
-  topic: string;
-  state: State;
-  events: {
-    at: Date;
-    event: string;
-    state: State;
-    attempt?: number;
-    dueAt?: Date;
-    consumer?: string;
-    reason?: string;
-  }[];
-  dropped: number;
-}
-
-export interface Explanation {
-  id: string;
-  seq: number;
-  topic: string;
-  state: State;
-  dueAt: Date;
-  /** Seconds since it was due, or until it was handed out. */
-  late: number;
-  /** In one line. */
-  text: string;
-  causes: { cause: string; late?: number; until?: Date; at?: Date; count?: number; text: string }[];
 }
 
 /** Which jobs are meant: those that fit all that is given. Ranges of time do not include their end. */
@@ -316,142 +246,12 @@ export interface StreamOptions extends Omit<CallOptions, "deadline"> {
   reconnect?: boolean;
 }
 
-export interface Topic {
-  topic: string;
-  delayed: number;
-  ready: number;
-  reserved: number;
-  dead: number;
-  /** Finished and deleted jobs that are still known. */
-  retained?: number;
-  oldestDueAt?: Date;
-  paused: boolean;
-  pausedUntil?: Date;
-  throttledUntil?: Date;
-  added: number;
-  finished: number;
-  deleted: number;
-  timeouts: number;
-  died: number;
-  expired?: number;
-  settingsRevision?: number;
-}
-
-export interface Stats {
-  topics: number;
-  delayed: number;
-  ready: number;
-  reserved: number;
-  dead: number;
-  retained: number;
-}
-
 /** Steps of time, counted as in UTC. */
 export interface ForecastSteps {
   /** Of the first step; default: of the present one. */
   start?: Date;
   /** Seconds, a multiple of 60; default 3600. */
   step?: number;
-}
-
-export interface Forecast {
-  /** Absent for all topics. */
-  topic?: string;
-  start: Date;
-  step: number;
-  /** How many delayed jobs are due in each step. */
-  jobs: number[];
-  /** How many are due before the first step and after the last. */
-  before: number;
-  after: number;
-  /** How many were due before the present minute. */
-  overdue: number;
-}
-
-export interface DueTopics {
-  start: Date;
-  step: number;
-  /** Of all topics, also of those that are not listed. */
-  jobs: number;
-  topics: { topic: string; jobs: number }[];
-}
-
-/** What happened to jobs in each step of the last 15 minutes, oldest first; the last number is of the step under way. */
-export interface Rates {
-  topic?: string;
-  /** Absent when the lists are empty: the node has recorded nothing. */
-  start?: Date;
-  step: number;
-  added: number[];
-  delivered: number[];
-  finished: number[];
-  deleted: number[];
-  timeouts: number[];
-  died: number[];
-  expired: number[];
-}
-
-/** Dead jobs grouped by reason, the largest group first. */
-export interface DeadReasons {
-  /** Absent for all topics. */
-  topic?: string;
-  jobs: number;
-  reasons?: number;
-  groups: { reason: string; jobs: number; topics?: number; example: string; firstDiedAt?: Date }[];
-  more?: boolean;
-  /** A group that is missing may be larger than the last one. */
-  incomplete?: boolean;
-}
-
-/** Dead jobs with one reason grouped by topic, the largest group first. */
-export interface DeadTopics {
-  reason: string;
-  jobs: number;
-  topics: number;
-  groups: { topic: string; jobs: number; example: string; firstDiedAt: Date }[];
-  more?: boolean;
-  incomplete?: boolean;
-}
-
-/** `more`: call again with `next` as cursor. */
-export interface Rescheduled {
-  rescheduled: number;
-  /** Jobs that were due then already. */
-  unchanged?: number;
-  /** Jobs that cannot be due then, and why not the first of them. */
-  skipped?: number;
-  reason?: string;
-  more?: boolean;
-  next?: string;
-}
-
-/** docs/limits.md explains them. */
-export interface Settings {
-  ttr?: number;
-  maxAttempts?: number;
-  backoff?: Backoff;
-  maxPending?: number;
-  maxReserved?: number;
-  rate?: number;
-  burst?: number;
-  expire?: number;
-  expiry?: "drop" | "dead";
-  spread?: number;
-  retain?: number;
-  retainMax?: number;
-  lateFinish?: "accept" | "refuse";
-  requireToken?: boolean;
-  push?: { url?: string; secret?: string; hasSecret?: boolean; timeout?: number; concurrency?: number; jobUrls?: boolean };
-  description?: string;
-  /** Up to 4 headers by which the jobs are found over all topics. */
-  indexHeaders?: string[];
-}
-
-export interface TopicSettings {
-  topic: string;
-  /** 0: there are none. */
-  revision: number;
-  settings: Settings;
 }
 
 /** docs/schedules.md explains it. */
@@ -471,71 +271,6 @@ export interface Schedule {
   job: Pick<AddJob, "topic" | "body" | "ttr" | "priority" | "maxAttempts" | "backoff" | "headers" | "pushUrl">;
 }
 
-export interface ScheduleInfo extends Schedule {
-  /** Its name. */
-  schedule: string;
-  revision: number;
-  paused: boolean;
-  /** Why the server paused it. */
-  trouble?: string;
-  nextAt?: Date;
-  createdAt: Date;
-  changedAt: Date;
-  counts: { started: number; skipped: number; missed: number; refused: number };
-}
-
-export interface SchedulePut {
-  schedule: string;
-  revision: number;
-  existing: boolean;
-  replaced?: boolean;
-}
-
-export interface PlannedRun {
-  plannedAt: Date;
-  /** The same in the schedule's zone, RFC 3339. */
-  local: string;
-}
-
-export interface PastRun {
-  plannedAt: Date;
-  at: Date;
-  outcome: "started" | "skipped" | "missed" | "refused";
-  now?: boolean;
-  count?: number;
-  id?: string;
-  seq?: number;
-  code?: string;
-}
-
-export interface Member {
-  id: string;
-  address: string;
-  httpAddress: string;
-  role: "leader" | "follower";
-  voter: boolean;
-  /** It was started with --non-voter. */
-  nonVoter?: boolean;
-  alive: boolean;
-  /** It does not lead, and clients should use other nodes. */
-  draining?: boolean;
-  appliedIndex: number;
-  lag: number;
-  version: string;
-  /** Bytes; absent while the node does not answer. */
-  diskFree?: number;
-  diskLow?: boolean;
-  clusterVersion: number;
-  minClusterVersion: number;
-  maxClusterVersion: number;
-}
-
-/** Allows verbs on topics: names, or prefixes with a `*` behind them (docs/tokens.md). */
-export interface Rule {
-  topics: string[];
-  verbs: ("add" | "consume" | "read" | "manage" | "push" | "observe" | "operate" | "admin")[];
-}
-
 /** What a token may do. */
 export interface TokenSpec {
   description?: string;
@@ -545,33 +280,6 @@ export interface TokenSpec {
   expiresAt?: Date;
 }
 
-/** A token without its text, which is stored nowhere. */
-export interface Token extends TokenSpec {
-  id: string;
-  revision: number;
-  createdAt?: Date;
-  /** Until when the text before the last rotation is accepted, too. */
-  oldUntil?: Date;
-}
-
-/** What became of a token; `token` is its text if that is new: it is shown this once. */
-export interface TokenPut {
-  id: string;
-  revision: number;
-  token?: string;
-}
-
-/** What a namespace may hold; what is missing is not bounded. */
-export interface Quotas {
-  /** In all states. */
-  jobs?: number;
-  /** Of the bodies of these jobs. */
-  bytes?: number;
-  topics?: number;
-  /** Jobs added a second, through each node. */
-  rate?: number;
-}
-
 /** A tenant: the topics whose names begin with a prefix, and what they may hold (docs/namespaces.md). */
 export interface NamespaceSpec {
   topicPrefix: string;
@@ -579,51 +287,6 @@ export interface NamespaceSpec {
   idPrefix?: string;
   description?: string;
   quotas?: Quotas;
-}
-
-/** A namespace and what it holds. */
-export interface Namespace extends NamespaceSpec {
-  name: string;
-  revision: number;
-  quotas: Quotas;
-  use: { jobs: number; bytes: number; topics: number };
-}
-
-/** What became of a namespace; `existing`: it was the same before. */
-export interface NamespacePut {
-  name: string;
-  revision: number;
-  existing: boolean;
-}
-
-/** Who the client is for the cluster, and what it may do; without a known token there is no `id`. */
-export interface Identity extends TokenSpec {
-  mode: "off" | "report" | "enforce";
-  id?: string;
-}
-
-export interface Health {
-  healthy: boolean;
-  failureTolerance: number;
-  reasons: string[];
-  clusterVersion: number;
-  upgrade: string;
-}
-
-/** The clocks of the nodes, as the leader sees them: docs/operations.md. Offsets are seconds. */
-export interface Clocks {
-  maxOffset: number;
-  agreed: boolean;
-  majority?: Date;
-  clusterAhead: number;
-  clocks: { id: string; voter: boolean; answered: boolean; offset: number; within: number; off: boolean }[];
-}
-
-/** Whether the states of all nodes are equal at one index of the log. */
-export interface Verification {
-  equal: boolean;
-  index: number;
-  digests: { id: string; digest: string; error?: string }[];
 }
 
 /**
@@ -725,8 +388,8 @@ export class Client {
   /** What happened to the jobs of a topic, or of all. */
   rates(topic?: string, options?: CallOptions): Promise<Rates>;
   /** Stops handing out the ready jobs of a topic, until it is resumed if no end is given. */
-  pause(topic: string, options?: { for?: number; until?: Date } & CallOptions): Promise<{ paused: boolean; pausedUntil?: Date }>;
-  resume(topic: string, options?: CallOptions): Promise<{ paused: boolean }>;
+  pause(topic: string, options?: { for?: number; until?: Date } & CallOptions): Promise<Pause>;
+  resume(topic: string, options?: CallOptions): Promise<Pause>;
   /** Makes dead jobs ready, the longest dead first; `rate` is in jobs a second. `more`: call it again. */
   kickTopic(topic: string, options?: { max?: number; filter?: Filter; rate?: number; toTopic?: string } & CallOptions): Promise<{ kicked: number; more?: boolean }>;
   /** Gives reserved jobs back at once, because their consumers are gone: those of one, or of all. */

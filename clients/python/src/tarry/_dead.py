@@ -7,58 +7,8 @@ from datetime import datetime
 from typing import List, Optional
 
 from ._calls import SWEEP_TIME, Request, _given, _how_many, _query, _swept, _topic_path
+from ._replies import DeadReason as DeadReason, DeadReasons as DeadReasons, DeadTopic as DeadTopic, DeadTopics as DeadTopics
 from .types import JSON, Reply, Swept, decode, decode_all
-
-
-@dataclass(frozen=True)
-class DeadReason(Reply):
-    """The dead jobs with one reason. ``example`` is the id of one of them: in a topic the one that died first."""
-
-    _always = ("reason", "jobs")
-    reason: str = ""
-    jobs: int = 0
-    topics: int = 0
-    """How many topics they are in; only of all topics."""
-    example: str = ""
-    first_died_at: Optional[datetime] = None
-
-
-@dataclass(frozen=True)
-class DeadReasons(Reply):
-    """The dead jobs of a topic, or of all topics, grouped by reason, the largest group first. ``jobs`` counts all;
-    ``more``: there are more groups. ``incomplete``: a group that is missing may be larger than the last one."""
-
-    _always = ("jobs", "groups")
-    topic: str = ""
-    jobs: int = 0
-    reasons: int = 0
-    groups: List[DeadReason] = field(default_factory=list)
-    more: bool = False
-    incomplete: bool = False
-
-
-@dataclass(frozen=True)
-class DeadTopic(Reply):
-    """The dead jobs of a topic with one reason. ``example`` is the id of the one that died first."""
-
-    _always = ("topic", "jobs")
-    topic: str = ""
-    jobs: int = 0
-    example: str = ""
-    first_died_at: Optional[datetime] = None
-
-
-@dataclass(frozen=True)
-class DeadTopics(Reply):
-    """The dead jobs with one reason, grouped by topic, the largest group first."""
-
-    _always = ("reason", "jobs", "groups")
-    reason: str = ""
-    jobs: int = 0
-    topics: int = 0
-    groups: List[DeadTopic] = field(default_factory=list)
-    more: bool = False
-    incomplete: bool = False
 
 
 def dead(topic: Optional[str], max: Optional[int]) -> Request[DeadReasons]:

@@ -6,55 +6,8 @@ from dataclasses import dataclass, field
 from typing import List, Optional
 
 from ._calls import Request, _given, _of, _query, _segment
+from ._replies import Quotas as Quotas, NamespaceUse as NamespaceUse, Namespace as Namespace, NamespacePut as NamespacePut
 from .types import JSON, Reply, decode, member
-
-
-@dataclass(frozen=True)
-class Quotas(Reply):
-    """What a namespace may hold; ``None`` is without a bound."""
-
-    jobs: Optional[int] = None
-    """In all states."""
-    bytes: Optional[int] = None
-    """Of the bodies of these jobs."""
-    topics: Optional[int] = None
-    rate: Optional[float] = None
-    """Jobs added a second, through each node."""
-
-
-@dataclass(frozen=True)
-class NamespaceUse(Reply):
-    """What a namespace holds."""
-
-    _always = ("jobs", "bytes", "topics")
-    jobs: int = 0
-    bytes: int = 0
-    topics: int = 0
-
-
-@dataclass(frozen=True)
-class Namespace(Reply):
-    """A tenant: the topics whose names begin with a prefix, and what they may hold (docs/namespaces.md)."""
-
-    _always = ("name", "revision", "topic_prefix")
-    name: str = ""
-    revision: int = 0
-    topic_prefix: str = ""
-    id_prefix: str = ""
-    """Of the ids that producers give to jobs; empty is any."""
-    description: str = ""
-    quotas: Quotas = field(default_factory=Quotas)
-    use: NamespaceUse = field(default_factory=NamespaceUse)
-
-
-@dataclass(frozen=True)
-class NamespacePut(Reply):
-    """What became of a namespace; ``existing``: it was the same before."""
-
-    _always = ("name", "revision")
-    name: str = ""
-    revision: int = 0
-    existing: bool = False
 
 
 def _read(reply: JSON, earlier: bool = False) -> Namespace:

@@ -7,58 +7,10 @@ from datetime import datetime
 from typing import Any, Callable, List, Optional, Sequence, Type, TypeVar
 
 from ._calls import Page, Request, _at, _given, _of, _query, _secs, _segment
+from ._replies import Rule as Rule, Token as Token, TokenPut as TokenPut, Identity as Identity
 from .types import JSON, Reply, Seconds, decode, decode_all, member
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Rule(Reply):
-    """Allows verbs on topics: names, or prefixes with a ``*`` behind them (docs/tokens.md)."""
-
-    _always = ("topics", "verbs")
-    topics: List[str] = field(default_factory=list)
-    verbs: List[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Token(Reply):
-    """A token without its text, which is stored nowhere."""
-
-    _always = ("id", "revision", "rules")
-    id: str = ""
-    revision: int = 0
-    description: str = ""
-    rules: List[Rule] = field(default_factory=list)
-    id_prefix: str = ""
-    """Of the ids of the jobs that it adds."""
-    expires_at: Optional[datetime] = None
-    created_at: Optional[datetime] = None
-    old_until: Optional[datetime] = None
-    """Until when the text before the last rotation is accepted, too."""
-
-
-@dataclass(frozen=True)
-class TokenPut(Reply):
-    """What became of a token. ``token`` is its text if that is new: it is shown this once."""
-
-    _always = ("id", "revision")
-    id: str = ""
-    revision: int = 0
-    token: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True)
-class Identity(Reply):
-    """Who the client is for the cluster, and what it may do. Without a known token ``id`` is empty."""
-
-    _always = ("mode", "rules")
-    mode: str = ""
-    id: str = ""
-    description: str = ""
-    rules: List[Rule] = field(default_factory=list)
-    id_prefix: str = ""
-    expires_at: Optional[datetime] = None
 
 
 def _with_rules(cls: Type[T]) -> Callable[[JSON, bool], T]:
