@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tarry/internal/sleep"
@@ -10,7 +11,7 @@ import (
 )
 
 const (
-	// readyWait is how long a call waits for a node that has just started.
+	// readyWait is how long the first calls wait for a node that has just started.
 	readyWait = 5 * time.Second
 	// readyPause is between two questions to the leader while it cannot be asked.
 	readyPause = 100 * time.Millisecond
@@ -22,6 +23,7 @@ type Current struct {
 	leader *leader
 	wait   time.Duration
 	ready  chan struct{}
+	late   atomic.Bool // a call has waited in vain, so the next ones do not
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -66,12 +68,22 @@ func (c *Current) IsReady() bool {
 	}
 }
 
-// AwaitReady returns nil once Ready is closed, and an error after some seconds.
+// AwaitReady returns nil once Ready is closed, and an error after some seconds. They cover the
+// election after a start. A node that is without a leader for longer fails at once.
 func (c *Current) AwaitReady(ctx context.Context) error {
-	if c.IsReady() || sleep.Until(ctx, c.wait, c.ready) && c.IsReady() {
+	if c.IsReady() {
 		return nil
 	}
-	return job.NotApplied("this node has not caught up with the leader since it started, so it does not know yet who may do what; use another node, or try again")
+	if !c.late.Load() {
+		waited := sleep.Until(ctx, c.wait, c.ready)
+		if c.IsReady() {
+			return nil
+		}
+		if waited {
+			c.late.Store(true)
+		}
+	}
+	return job.NotApplied("this node has not reached a leader since it started, so what it has may be old, also the rules that say who may read it; use another node, or try again")
 }
 
 // Fresh waits until this node has the tokens that the leader has now. It is for rare calls that
