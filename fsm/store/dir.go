@@ -51,11 +51,9 @@ func OpenDir(path string, o Options) (*Dir, error) {
 	return &Dir{path: path, options: o.withDefaults(), live: live}, nil
 }
 
-// Beside returns a Dir for the same path that opens stores with options of its own. It is for
-// stores that are not live: SetLive is not called on it.
-func (d *Dir) Beside(o Options) *Dir {
-	return &Dir{path: d.path, options: o.withDefaults(), live: d.live}
-}
+// Beside returns a Dir for the same path that opens stores with options of its own. It knows no
+// live generation, and may be called from any goroutine.
+func (d *Dir) Beside(o Options) *Dir { return &Dir{path: d.path, options: o.withDefaults()} }
 
 // Live returns the path of the live generation. It must not run concurrently with SetLive.
 func (d *Dir) Live() string { return d.join(d.live) }
