@@ -118,7 +118,7 @@ func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
 func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record.Job, record.List) {
 	now := x.clock()
 	rec := &record.Job{
-		Seq: x.m.meta.State.NextSeq,
+		Seq: x.takeNumber(),
 		Spec: record.Spec{
 			ID: strings.Clone(op.Id), Topic: t.Number, Priority: op.Priority, CreatedMS: now,
 			DueRequest: op.DueMs, TtrMS: op.TtrMs, MaxAttempts: op.MaxAttempts,
@@ -126,7 +126,6 @@ func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record.Job, record.List) {
 		},
 		Body: op.Body, BodyLen: len(op.Body),
 	}
-	x.m.meta.State.NextSeq++
 	if t.settings != nil {
 		useDefaults(&rec.Spec, op, t.settings)
 	}

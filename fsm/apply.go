@@ -204,6 +204,9 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 	if x.m.follows() && x.offStandby(x.ops.Number(), r) {
 		return nil
 	}
+	if x.m.meta.Sharding != nil && x.isElsewhere(op, r) {
+		return nil
+	}
 	if err := oplog.CheckOp(op, x.limits()); err != nil {
 		return x.refuseInvalid(err, r)
 	}
@@ -223,11 +226,16 @@ func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any
 
 // refuseInvalid refuses an operation that breaks a rule of package job.
 func (x *tx) refuseInvalid(err error, r *jobpb.Result) error {
+	return x.refuseField(jobpb.Code_INVALID, err, r)
+}
+
+// refuseField refuses an operation because of the field that err names.
+func (x *tx) refuseField(code jobpb.Code, err error, r *jobpb.Result) error {
 	var e *job.Error
 	if x.replies && errors.As(err, &e) && e.Field != "" {
 		r.Details = &jobpb.Details{Field: e.Field}
 	}
-	return x.refuse(r, jobpb.Code_INVALID, "%s", err)
+	return x.refuse(r, code, "%s", err)
 }
 
 // commit writes the transaction and publishes it. changed has the index in changes.Topics

@@ -1,4 +1,4 @@
-// Package fsm is the replicated state of one shard: jobs, topics, their order
+// Package fsm is the replicated state of one Raft group: jobs, topics, their order
 // and counts, on Pebble. A Machine takes committed log entries (Apply) and returns
 // results; a view.View reads a consistent state. Start with apply.go, then tx.go, then
 // the file of an operation: operations.go is the table of them.
@@ -102,6 +102,12 @@
 // skips a paused one. The rate is a token bucket in integers (internal/record/rate.go). It is
 // in the topic's record and is refilled up to the clock whenever the topic changes.
 // When ready jobs wait for a token, the token's instant is in the heap.
+//
+// # Shards
+//
+// In a cluster with several shards each group has a machine. It gives the numbers of its shard
+// alone, and refuses what is about jobs of another (sharding.go). In a cluster with one shard nothing
+// of that has an effect.
 //
 // # Deliberate exceptions
 //

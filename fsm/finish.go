@@ -21,6 +21,9 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 			return err
 		}
 	}
+	if x.m.meta.Sharding != nil && !x.inOneSlot(op.Adds, done, r) {
+		return nil
+	}
 	// Ending a job may drop a retained one, which an add may have found. So done ends last,
 	// unless an add takes its id.
 	taken := done != nil && done.Spec.ID != "" && slices.ContainsFunc(op.Adds, func(add *jobpb.Add) bool { return add.Id == done.Spec.ID })

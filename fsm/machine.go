@@ -17,7 +17,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Machine is the state of one shard. Apply, and the methods that replace the state, are
+// Machine is the state of one Raft group. Apply, and the methods that replace the state, are
 // called by one goroutine; all other methods may be called by any.
 type Machine struct {
 	dir     *store.Dir

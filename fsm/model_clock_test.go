@@ -38,7 +38,7 @@ func (m *model) resetClock(op *jobpb.ResetClock, r *jobpb.Result) {
 		r.Code = jobpb.Code_CONDITION_FAILED
 		return
 	}
-	m.reset = modelReset{epoch: op.Epoch + 1, ahead: m.clock, back: m.clock - op.ToMs, limit: m.lastSeq + 1, justNow: true}
+	m.reset = modelReset{epoch: op.Epoch + 1, ahead: m.clock, back: m.clock - op.ToMs, limit: m.nextSeq, justNow: true}
 	was := m.clock
 	m.clock = op.ToMs
 	m.ahead = nil

@@ -49,7 +49,7 @@ func (m *model) reindex(topic string, old, made *jobpb.TopicSettings) {
 			names[name] = true
 		}
 	}
-	m.walk = modelWalk{limit: m.lastSeq + 1, next: 1, names: names, justNow: true}
+	m.walk = modelWalk{limit: m.nextSeq, next: 1, names: names, justNow: true}
 }
 
 // walkOn processes the next jobs of the walk.

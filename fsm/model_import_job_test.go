@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"fmt"
 	"strconv"
 
 	"tarry/job/jobpb"
@@ -46,7 +45,6 @@ func (m *model) importJob(op *jobpb.ImportJob, r *jobpb.Result) {
 		t = m.newTopic(a.Topic)
 	}
 	t.Added++
-	m.lastSeq++
 	j := m.imported(op)
 	m.jobs[j.Seq] = j
 	switch {
@@ -81,7 +79,7 @@ func (m *model) imported(op *jobpb.ImportJob) *modelJob {
 		DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts, Options: a.Options,
 	}}
 	j.Options, j.expiresOwn = a.Options, a.Options.GetExpiresMs()
-	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.lastSeq, a.Id, a.Topic, a.Body, a.BodyKind
+	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.takeNumber(), a.Id, a.Topic, a.Body, a.BodyKind
 	if a.Id == "" {
 		j.Id = "$0-" + strconv.FormatUint(j.Seq, 10)
 	}
@@ -104,7 +102,7 @@ func (s *simulation) importOp() *jobpb.Op {
 	}
 	op.Add.DueMs, op.Add.DelayMs = s.now+s.pick(-4000, -300, 0, 1, 40, 600, 5000, -s.now), 0
 	if s.rng.IntN(3) == 0 {
-		op.Add.Id, op.Add.Body, op.Add.BodyKind = fmt.Sprintf("imported-%d", s.rng.IntN(8)), nil, 0
+		op.Add.Id, op.Add.Body, op.Add.BodyKind = s.jobID(8), nil, 0
 	}
 	if op.Dead {
 		op.DiedMs = s.now + s.pick(-200, 0, 30)

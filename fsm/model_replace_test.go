@@ -79,7 +79,7 @@ func (m *model) replaceState(op *jobpb.ReplaceState, r *jobpb.Result) {
 		r.Code = jobpb.Code_CONDITION_FAILED
 	default:
 		next := m.staged.state.copy()
-		next.clock, next.reset, next.lastSeq = m.clock, modelReset{epoch: m.reset.epoch}, max(m.lastSeq, next.lastSeq)
+		next.clock, next.reset, next.nextSeq = m.clock, modelReset{epoch: m.reset.epoch}, max(m.nextSeq, next.nextSeq)
 		next.cluster, next.forgotten, next.removed, next.admission = m.cluster, m.forgotten, m.removed, m.admission
 		next.modelEffects, next.ahead = m.modelEffects, nil
 		next.replaced, next.staged = op.Replacements, m.staged
@@ -115,7 +115,7 @@ func (m *model) restore(now int64, fromNow bool, generation uint32) {
 		shift = now - m.clock
 	}
 	m.endReset()
-	m.lastSeq += 1 << 40
+	m.nextSeq += 1 << 40
 	m.clock += shift
 	for _, t := range m.topics {
 		if t.limit != nil {

@@ -87,10 +87,9 @@ func (m *model) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) {
 	if otherTimes {
 		s.State.NextMs, s.State.Unplanned = 0, !s.State.Paused
 	}
-	m.lastSeq++
 	r.Replaced = !isNew
-	s.State.Revision, s.State.ChangedMs, s.State.Trouble = m.lastSeq, m.clock, ""
-	r.Details = &jobpb.Details{ScheduleRevision: m.lastSeq}
+	s.State.Revision, s.State.ChangedMs, s.State.Trouble = m.takeNumber(), m.clock, ""
+	r.Details = &jobpb.Details{ScheduleRevision: s.State.Revision}
 	m.schedules[op.Name] = s
 }
 
@@ -109,6 +108,10 @@ func (m *model) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) {
 	}
 	st := s.State
 	if op.Now {
+		if m.runsElsewhere(s.Name, op.Key) {
+			r.Code = jobpb.Code_CROSS_SLOT
+			return
+		}
 		if op.Key != "" && m.ranNow(st, s.Name+"@now-"+op.Key, r) {
 			return
 		}
@@ -236,8 +239,6 @@ func (m *model) nextSchedule() (next int64) {
 	return next
 }
 
-func (s *simulation) scheduleName() string { return "s" + string(rune('0'+s.rng.IntN(4))) }
-
 // scheduleOp returns an operation on a schedule, mostly one that fits its state.
 func (s *simulation) scheduleOp() *jobpb.Op {
 	name := s.scheduleName()
@@ -313,6 +314,9 @@ func (s *simulation) fire(known *jobpb.ScheduleInfo) *jobpb.FireSchedule {
 		f.Runs = append(f.Runs, &jobpb.ScheduledRun{PlannedMs: s.now + s.pick(0, 50)})
 	case 5, 6:
 		key := strings.Repeat("k", int(s.pick(0, 0, 1, 1, 2, 2, 3, 4, 40, 41)))
+		if s.model.shards > 0 && s.rng.IntN(3) == 0 {
+			key = "{" + key + "}"
+		}
 		return &jobpb.FireSchedule{Name: known.Name, Now: true, Key: key, Runs: []*jobpb.ScheduledRun{{PlannedMs: s.now - s.pick(0, 30)}}}
 	case 7:
 		f.Key = "k"

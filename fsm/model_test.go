@@ -18,7 +18,8 @@ import (
 // question. It shares no code with the machine.
 type model struct {
 	clock              int64
-	lastSeq            uint64
+	nextSeq            uint64
+	shards, group      uint32 // 0: the cluster has one shard
 	jobs               map[uint64]*modelJob
 	topics             map[string]*modelTopic
 	lastTopic, version uint32
@@ -64,7 +65,7 @@ type modelTopic struct {
 
 func newModel(maxTopics int) *model {
 	return &model{
-		jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
+		nextSeq: 1, jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
 		maxTopics: maxTopics, maxTargets: 2, maxRetained: 2, forgotten: map[string]bool{}, removed: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
 		schedules: map[string]*jobpb.ScheduleInfo{}, admission: &jobpb.Admission{},
 		modelEffects: modelEffects{effects: map[uint64][]*jobpb.Result{}},
@@ -93,6 +94,10 @@ func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 		m.replaceState(k.ReplaceState, r)
 		return r
 	}
+	if m.isElsewhere(op) {
+		r.Code = jobpb.Code_NOT_APPLIED
+		return r
+	}
 	before, revisions := m.look(), m.revisions()
 	defer func() { m.notice(before); m.dateChanges(revisions) }()
 	if own, found := modelOps[kindName(op)]; found {
@@ -119,11 +124,7 @@ func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	case *jobpb.Op_MoveJobs:
 		m.moveJobs(k.MoveJobs, r)
 	case *jobpb.Op_SetCluster:
-		if m.cluster == "" {
-			m.cluster = k.SetCluster.ClusterId
-		} else if m.cluster != k.SetCluster.ClusterId {
-			r.Code = jobpb.Code_CLUSTER_MISMATCH
-		}
+		m.setCluster(k.SetCluster, r)
 	case *jobpb.Op_ResetClock:
 		m.resetClock(k.ResetClock, r)
 	case *jobpb.Op_ForgetMember:
@@ -197,14 +198,13 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 		t = m.newTopic(a.Topic)
 	}
 	t.Added++
-	m.lastSeq++
 	j := &modelJob{ownID: a.Id != "", first: jobpb.Add{
 		Id: a.Id, Topic: a.Topic, Body: a.Body, BodyKind: a.BodyKind, Priority: a.Priority,
 		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts, Options: a.Options,
 	}}
 	m.useDefaults(a, &j.first)
 	j.Options, j.expiresOwn = a.Options, a.Options.GetExpiresMs()
-	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.lastSeq, a.Id, a.Topic, a.Body, a.BodyKind
+	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.takeNumber(), a.Id, a.Topic, a.Body, a.BodyKind
 	if a.Id == "" {
 		j.Id = "$0-" + strconv.FormatUint(j.Seq, 10)
 	}

@@ -214,6 +214,10 @@ func (m *model) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) {
 	} else {
 		trial.named = map[string]bool{}
 	}
+	if m.crossesSlots(op.Adds, done) {
+		r.Code = jobpb.Code_CROSS_SLOT
+		return
+	}
 	for _, a := range op.Adds {
 		trial.named[a.Topic] = true
 	}

@@ -53,8 +53,7 @@ func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
 				"is %.40q; namespace %q has %.40q, and a topic is in one namespace at most", made.TopicPrefix, n.Def.Name, n.Def.TopicPrefix), r)
 		}
 	}
-	made.Revision = x.m.meta.State.NextSeq
-	x.m.meta.State.NextSeq++
+	made.Revision = x.takeNumber()
 	encoded, err := record.EncodeNamespace(made)
 	if err != nil {
 		return err

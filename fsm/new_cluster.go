@@ -47,7 +47,8 @@ type NewCluster struct {
 
 const (
 	// seqGap is how many seqs a restored state skips: more than a cluster gives in a year at
-	// 30,000 adds a second. So no id that a client still has names another job.
+	// 30,000 adds a second. So no id that a client still has names another job. It is a multiple of
+	// slot.Count, so the seqs after it are of the same shard.
 	seqGap = 1 << 40
 	// maxNextSeq ends the gaps: beyond it seqs are not exact numbers in JSON.
 	maxNextSeq = 1 << 53
@@ -146,8 +147,12 @@ func (m *Machine) checkStandby(c NewCluster) error {
 // standbyVersion is the cluster version that has FollowLog.
 const standbyVersion = 2
 
-// afterGap returns the seq after those that another cluster may have given since.
-func afterGap(nextSeq uint64) uint64 { return min(nextSeq+seqGap, max(nextSeq, maxNextSeq)) }
+// skipSeqs skips the seqs that another cluster may have given since.
+func (x *tx) skipSeqs() {
+	next := &x.m.meta.State.NextSeq
+	last := maxNextSeq - (maxNextSeq-*next)%x.m.meta.Stride() // of the same shard
+	*next = min(*next+seqGap, max(*next, last))
+}
 
 // restore ends the reservations of a state and moves its instants by shift. If generation is
 // not 0, it becomes that of every job: the tokens of all reservations before it are stale.
@@ -159,7 +164,7 @@ func (x *tx) restore(shift int64, generation uint32) error {
 	if err := x.endReset(); err != nil {
 		return err
 	}
-	meta.State.NextSeq = afterGap(meta.State.NextSeq)
+	x.skipSeqs()
 	meta.State.ClockMS = min(meta.State.ClockMS+shift, maxClockMS)
 	for _, t := range x.m.topics {
 		x.touch(t) // fills its bucket

@@ -20,6 +20,7 @@ func restored(r *rig, shift int64) NewCluster {
 func TestRestoredStatesAreConsistent(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
+		s.becomeGroup("cluster-0")
 		r := s.replica("the restored machine", Options{bounds: s.smallWindows()})
 		for s.step = range *stepFlag {
 			s.startTrouble()

@@ -47,6 +47,7 @@ func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
 func TestMachineMatchesModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
+		s.becomeGroup("cluster-0")
 		troubled := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), MemTableBytes: 64 << 10, bounds: s.smallWindows()})
 		calm := s.replica("the calm machine", Options{})
 		fresh := s.replica("the fresh machine", Options{bounds: s.smallWindows()})
@@ -111,6 +112,9 @@ type simulation struct {
 	// Of Options. The digest depends on them.
 	dueRecent   int
 	dueGathered uint32
+
+	// names and runs are ids of jobs and names of schedules of this shard; empty: any will do.
+	names, runs []string
 
 	sweeps []*jobpb.Progress // where sweeps ended
 	backup *modelBackup      // the last; nil: none was made
@@ -239,15 +243,11 @@ func (s *simulation) topic() string {
 
 // ref names a job, mostly one that existed at some time.
 func (s *simulation) ref() *jobpb.Ref {
-	ref := &jobpb.Ref{Seq: 1 + s.rng.Uint64N(min(s.model.lastSeq, 1000)+1)} // there are gaps where states were replaced
-	// New jobs are more likely to exist still.
-	if s.rng.IntN(2) == 0 && s.model.lastSeq > 40 {
-		ref.Seq = s.model.lastSeq - s.rng.Uint64N(40)
-	}
+	ref := &jobpb.Ref{Seq: s.someSeq()}
 	j := s.model.jobs[ref.Seq]
 	switch s.rng.IntN(8) {
 	case 0:
-		ref = &jobpb.Ref{Id: fmt.Sprintf("id-%d", s.rng.IntN(40))}
+		ref = &jobpb.Ref{Id: s.jobID(40)}
 	case 1:
 		ref.Id = fmt.Sprintf("$%d-%d", s.rng.IntN(2), ref.Seq)
 		ref.Seq = uint64(s.pick(0, int64(ref.Seq)))
@@ -357,7 +357,7 @@ func (s *simulation) op() *jobpb.Op {
 	case n < 99 && s.rng.IntN(2) == 0:
 		return opRaise(job.FirstVersion + 1 + s.rng.Uint32N(job.MaxVersion-job.FirstVersion)) // by more than one it is refused
 	case n < 99:
-		return opSetCluster(fmt.Sprintf("cluster-%d", s.rng.IntN(2)))
+		return s.clusterOp()
 	default:
 		if s.rng.IntN(2) == 0 {
 			return opMigrate(uint32(s.pick(0, 1, 1, 3, 7)))
@@ -464,7 +464,7 @@ func (s *simulation) addOp() *jobpb.Op {
 		a.Topic = ""
 	}
 	if a.Id == "" && s.rng.IntN(2) == 0 {
-		a.Id = fmt.Sprintf("id-%d", s.rng.IntN(40))
+		a.Id = s.jobID(40)
 		// Repeat the job of that id, as a producer does after a timeout.
 		if old := s.model.taken(a.Id); old != nil && s.rng.IntN(2) == 0 {
 			a = proto.Clone(&old.first).(*jobpb.Add)
@@ -502,6 +502,8 @@ func (s *simulation) compare(r *rig) {
 	r.check()
 	require.Equal(s.t, s.model.nextDue(), r.m.NextDue())
 	require.Equal(s.t, s.model.cluster, r.m.ClusterID())
+	require.Equal(s.t, max(s.model.shards, 1), r.m.Shards())
+	require.Equal(s.t, s.model.group, r.m.Group())
 	for i := range 5 {
 		id := fmt.Sprintf("server-%d", i)
 		require.Equal(s.t, s.model.forgotten[id], r.m.Forgotten(id))

@@ -99,6 +99,7 @@ func TestAStateThatWasReplacedReplacesAnother(t *testing.T) {
 func TestReplacedStatesAreConsistent(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
+		s.becomeGroup("cluster-0")
 		r := s.replica("the backup", Options{bounds: s.smallWindows()})
 		for s.step = range *stepFlag {
 			s.startTrouble()
@@ -355,6 +356,7 @@ func TestAReplacementInARandomLog(t *testing.T) {
 	replaced := 0
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		s := newSimulation(t, seed)
+		s.becomeGroup("cluster-0")
 		grow := func() (n int) {
 			for s.step = range *stepFlag / 3 {
 				s.startTrouble()

@@ -44,8 +44,7 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	}
 	known := s.def != nil
 	if s.put(op, x.clock()) {
-		s.state.Revision = x.m.meta.State.NextSeq
-		x.m.meta.State.NextSeq++
+		s.state.Revision = x.takeNumber()
 		x.touchSchedule(s)
 		known, r.Replaced = false, known
 	}
@@ -188,6 +187,9 @@ func (x *tx) checkFire(op *jobpb.FireSchedule) error {
 // is paused. With a key, a repeated request starts no other run.
 func (x *tx) startNow(s *schedule, op *jobpb.FireSchedule, r *jobpb.Result) error {
 	if op.Key != "" {
+		if x.runsElsewhere(s.name, op.Key, r) {
+			return nil
+		}
 		if again, err := x.startedNow(s, job.KeyedRunID(s.name, op.Key), r); again || err != nil {
 			return err
 		}

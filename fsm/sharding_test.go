@@ -3,12 +3,16 @@ package fsm
 import (
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/check"
 	"tarry/fsm/internal/record"
 	"tarry/internal/golden"
 	"tarry/job/jobpb"
+	"tarry/job/slot"
 )
 
 func opSetSharding(id string, s *jobpb.Sharding) *jobpb.Op {
@@ -103,5 +107,95 @@ func TestTheRecordOfTheShardingKeepsItsBytes(t *testing.T) {
 		require.NoError(t, err)
 		_, err = record.DecodeSharding(b)
 		require.Error(t, err)
+	}
+}
+
+// A restore and a promotion skip seqs; those after the gap are of the same shard, up to the last that is an
+// exact number in JSON.
+func TestSeqsStayInTheirShardAfterAGap(t *testing.T) {
+	require.Zero(t, seqGap%slot.Count)
+	for _, shards := range []uint32{1, 2, 4, 16, slot.Count} {
+		for _, group := range []uint32{1, shards/2 + 1, shards} {
+			r := newRig(t, Options{})
+			next := &r.m.meta.State.NextSeq
+			if shards > 1 {
+				r.do(opRaise(2), opSetSharding("c", &jobpb.Sharding{Shards: shards, Group: group}))
+			} else {
+				group = 1
+			}
+			require.EqualValues(t, group, *next)
+			last := uint64(0)
+			for range 3 {
+				added := r.one(opAdd(&jobpb.Add{Topic: "t"}))
+				require.Equal(t, group-1, slot.ShardOfSeq(added.Seq, shards))
+				require.Greater(t, added.Seq, last)
+				last = added.Seq
+				r.m.tx.skipSeqs()
+				require.Equal(t, last+uint64(shards)+seqGap, *next)
+			}
+			for _, near := range []uint64{0, 1, 2, 1000} {
+				*next = maxNextSeq - near*uint64(shards) - uint64(shards-group)
+				r.m.tx.skipSeqs()
+				require.Equal(t, maxNextSeq-uint64(shards-group), *next)
+			}
+			*next += uint64(shards)
+			r.m.tx.skipSeqs()
+			require.Equal(t, maxNextSeq+uint64(group), *next, "it never goes back")
+		}
+	}
+}
+
+func TestCheckFindsWhatIsOfAnotherShard(t *testing.T) {
+	spec := func(seq uint64, id string) func(b *pebble.Batch) error {
+		return func(b *pebble.Batch) error {
+			s := record.Spec{ID: id, Topic: 1, CreatedMS: rigStart, DueMS: rigStart}
+			return b.Set(record.AppendSeqKey(nil, record.SpaceSpec, seq), s.Append(nil, nil), nil)
+		}
+	}
+	schedule := func(name string, revision uint64) func(b *pebble.Batch) error {
+		return func(b *pebble.Batch) error {
+			for kind, m := range map[byte]interface{ MarshalVT() ([]byte, error) }{
+				record.ScheduleDef: everySchedule("t"), record.ScheduleState: &jobpb.ScheduleState{Revision: revision},
+			} {
+				value, err := record.EncodeSchedule(m)
+				require.NoError(t, err)
+				require.NoError(t, b.Set(record.AppendScheduleKey(nil, kind, name), value, nil))
+			}
+			return nil
+		}
+	}
+	for _, tt := range []struct {
+		group uint32
+		name  string // of what the state has beside
+		says  string
+		do    func(b *pebble.Batch) error
+	}{
+		{3, "a job with a seq of another shard", "job 4 is not one of the seqs given so far", spec(4, "")},
+		{3, "a job with an id of another shard", `job 3 has the id "a", which is of another shard`, spec(3, "a")},
+		{3, "a schedule of another shard", `schedule "hourly" is of another shard`, schedule("hourly", 3)},
+		{3, "a schedule with a number of another shard", `schedule "nightly" has revision 4`, schedule("nightly", 4)},
+		{0, "a job in the config group", "the config group has job 1", spec(1, "")},
+		{0, "a schedule in the config group", `schedule "nightly" is of another shard`, schedule("nightly", 1)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Open(rigDir, Options{FS: vfs.NewMem()})
+			require.NoError(t, err)
+			ops := []*jobpb.Op{opRaise(2), opSetSharding("c", shardingOf(4, tt.group))}
+			if tt.group > 0 {
+				ops = append(ops, opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Topic: "t", Id: "e"}))
+			}
+			_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: encodeEntry(t, rigStart, ops...)}}, false)
+			require.NoError(t, err)
+			sound := m.View()
+			require.NoError(t, check.Records(sound, nil))
+			require.NoError(t, sound.Close())
+			b := m.store.db.NewBatch()
+			require.NoError(t, tt.do(b))
+			require.NoError(t, b.Commit(pebble.NoSync))
+			v := m.View()
+			require.ErrorContains(t, check.Records(v, nil), tt.says)
+			require.NoError(t, v.Close())
+			require.NoError(t, m.Close())
+		})
 	}
 }

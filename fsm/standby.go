@@ -150,10 +150,9 @@ func (x *tx) promoteStandby(r *jobpb.Result) error {
 }
 
 func (x *tx) endStandby() {
-	meta := &x.m.meta
 	x.dropPending()
 	x.dropUpload() // the primary would have removed it
-	meta.State.NextSeq = afterGap(meta.State.NextSeq)
+	x.skipSeqs()
 	x.setStandby(func(s *jobpb.StandbyState) {
 		s.Mode, s.PromotedMs = jobpb.StandbyMode_STANDBY_PROMOTED, max(x.nowMS, x.clock(), 1)
 		s.Promotions++

@@ -12,6 +12,7 @@ import (
 	"tarry/fsm/internal/record"
 	"tarry/fsm/view"
 	"tarry/job"
+	"tarry/job/slot"
 )
 
 // checkUpload compares the parts of an archive with its record.
@@ -299,8 +300,11 @@ func (c *checker) checkJobs() error {
 		if err != nil {
 			return err
 		}
-		if seq == 0 || seq >= c.meta.State.NextSeq {
-			return fmt.Errorf("job %d is outside the seqs given so far, 1 to %d", seq, c.meta.State.NextSeq-1)
+		if s := c.meta.Sharding; s != nil && s.Group == 0 {
+			return fmt.Errorf("the config group has job %d", seq)
+		}
+		if !c.meta.HasGiven(seq) {
+			return fmt.Errorf("job %d is not one of the seqs given so far: every %d. up to %d", seq, c.meta.Stride(), c.meta.State.NextSeq-1)
 		}
 		o, _, err := record.DecodeSpec(value)
 		if err != nil {
@@ -308,6 +312,9 @@ func (c *checker) checkJobs() error {
 		}
 		if o.ID == "" {
 			return nil
+		}
+		if !c.hasSlot(slot.Of(o.ID)) {
+			return fmt.Errorf("job %d has the id %q, which is of another shard", seq, o.ID)
 		}
 		c.named++
 		named, _, err := record.FindID(c.r, 0, o.ID, nil)
@@ -320,6 +327,12 @@ func (c *checker) checkJobs() error {
 		err = fmt.Errorf("there are %d jobs, but %d are listed", jobs, c.listed)
 	}
 	return err
+}
+
+// hasSlot reports whether the group has a slot.
+func (c *checker) hasSlot(of uint32) bool {
+	s := c.meta.Sharding
+	return s == nil || of%s.Shards == s.Group-1
 }
 
 func (c *checker) checkStatuses() error {
@@ -425,9 +438,12 @@ func (c *checker) checkSchedules() error {
 		if err != nil || key[1] == record.ScheduleDef {
 			return err
 		}
+		if !c.hasSlot(slot.OfSchedule(name)) {
+			return fmt.Errorf("schedule %q is of another shard", name)
+		}
 		st := s.State
 		switch other := revisions[st.Revision]; {
-		case st.Revision == 0 || st.Revision >= c.meta.State.NextSeq || st.LastSeq >= c.meta.State.NextSeq:
+		case !c.meta.HasGiven(st.Revision) || st.LastSeq != 0 && !c.meta.HasGiven(st.LastSeq):
 			return fmt.Errorf(
 				"schedule %q has revision %d and job %d; the last number given is %d", name, st.Revision, st.LastSeq, c.meta.State.NextSeq-1)
 		case other != "":

@@ -178,6 +178,21 @@ func (m *Meta) Applied() Applied {
 	}
 }
 
+// Stride is the distance of the numbers that the state gives: the seqs of jobs, and the revisions of
+// schedules and namespaces. The first data group of N gives 1, 1+N, 1+2N and so on, the second 2, 2+N and
+// so on: so a seq is unique in the cluster, and its remainder is the shard (package slot).
+func (m *Meta) Stride() uint64 {
+	if m.Sharding.GetGroup() == 0 {
+		return 1
+	}
+	return uint64(m.Sharding.Shards)
+}
+
+// HasGiven reports whether the state may have given a number.
+func (m *Meta) HasGiven(number uint64) bool {
+	return 0 < number && number < m.State.NextSeq && (m.State.NextSeq-number)%m.Stride() == 0
+}
+
 // Totals returns the number of topics, and of jobs by state.
 func (m *Meta) Totals() *jobpb.Totals {
 	c := &m.State.Counts
