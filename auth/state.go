@@ -92,6 +92,13 @@ func (s *State) WithSettings(revision uint64, settings *jobpb.AuthSettings) *Sta
 	return changed
 }
 
+// WithTokensOf returns the state with the tokens of another one.
+func (s *State) WithTokensOf(other *State) *State {
+	changed := *s
+	changed.tokens = other.tokens
+	return &changed
+}
+
 // Mode returns what becomes of an operation that nothing allows.
 func (s *State) Mode() jobpb.AuthMode { return s.Settings.Mode }
 

@@ -33,7 +33,7 @@ func (x *tx) advanceAt(op *jobpb.AdvanceAt, r *jobpb.Result) error {
 	case x.ops.ClockEpoch() != meta.Reset.Epoch:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since this was proposed")
 	case op.AtMs <= x.clock():
-		return x.advanceNow(op)
+		return x.advanceNow(op, x.term, x.nowMS)
 	case op.AtMs > x.clock()+maxAheadMS:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "its instant is more than %d ms ahead of the clock", maxAheadMS)
 	case len(meta.Pending) >= maxPending:
@@ -51,15 +51,16 @@ func (x *tx) advanceAt(op *jobpb.AdvanceAt, r *jobpb.Result) error {
 	return nil
 }
 
-// advanceNow lets an AdvanceAt take effect at the present clock.
-func (x *tx) advanceNow(op *jobpb.AdvanceAt) error {
+// advanceNow lets an AdvanceAt of an entry with this term take effect at the present clock, which is
+// atMS by that of the entry's leader.
+func (x *tx) advanceNow(op *jobpb.AdvanceAt, term uint64, atMS int64) error {
 	if err := x.advance(op.Advance, new(jobpb.Result)); err != nil {
 		return err
 	}
 	effect := Effect{Number: op.Number}
 	for _, reserve := range op.Reserves {
 		r := new(jobpb.Result)
-		if err := x.reserveAhead(reserve, r); err != nil {
+		if err := x.reserveAhead(reserve, term, atMS, r); err != nil {
 			return err
 		}
 		if x.replies {
@@ -94,7 +95,7 @@ func (m *Machine) takeEffects(changes *Changes, changed map[string]int, due func
 		if err := op.UnmarshalVTUnsafe(p.Op); err != nil {
 			return fmt.Errorf("an advance for %d: %w", p.At, err)
 		}
-		if err := x.advanceNow(&op); err != nil {
+		if err := x.advanceNow(&op, p.Term, p.At); err != nil {
 			return fmt.Errorf("an advance for %d: %w", p.At, err)
 		}
 		if err := x.gatherDueChanges(); err != nil {

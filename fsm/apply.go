@@ -170,6 +170,7 @@ func (x *tx) operations(term uint64, nowMS int64) ([]*jobpb.Result, error) {
 		meta.State.ClockMS = max(meta.State.ClockMS, min(nowMS, maxClockMS))
 		x.roundedDown = x.ops.RoundedDown() && nowMS == meta.State.ClockMS
 	}
+	x.hear()
 	var results []*jobpb.Result
 	n := 1 // without replies, for all the operations
 	if x.replies {
@@ -210,10 +211,19 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 	if err := oplog.CheckOp(op, x.limits()); err != nil {
 		return x.refuseInvalid(err, r)
 	}
-	if x.m.auth.Mode() != jobpb.AuthMode_AUTH_OFF {
-		return x.checked(op, r)
+	if x.m.followsConfig() && isClients(op) && x.refuseOutOfTouch(x.term, x.nowMS, r) {
+		return nil
 	}
-	return x.do(op, r)
+	var err error
+	if x.m.auth.Mode() != jobpb.AuthMode_AUTH_OFF {
+		err = x.checked(op, r)
+	} else {
+		err = x.do(op, r)
+	}
+	if x.change == nil || err != nil {
+		return err
+	}
+	return x.logChange()
 }
 
 // refuse makes r an error result.
@@ -356,6 +366,9 @@ func (m *Machine) publish(news []TopicChange) {
 	m.migrating.Store(m.meta.Migrating != nil)
 	if x.authChanged {
 		m.publishAuth()
+	}
+	if x.configChanged {
+		m.publishConfig()
 	}
 	if x.namespacesChanged {
 		m.namespaceSet.Store(newNamespaces(m.namespaces))

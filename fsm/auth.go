@@ -60,7 +60,7 @@ func (x *tx) putToken(op *jobpb.PutToken, r *jobpb.Result) error {
 	if locksOut(s, changed) || op.Bootstrap && !changed.HasLastingAdmin() {
 		return x.refuseLockOut(r)
 	}
-	must(x.batch.Set(x.nameKey(record.SpaceToken, id), encoded, nil))
+	x.setConfig(x.nameKey(record.SpaceToken, id), encoded)
 	return x.useAuth(changed, kept.Revision, r)
 }
 
@@ -89,7 +89,7 @@ func (x *tx) deleteToken(op *jobpb.DeleteToken, r *jobpb.Result) error {
 	if locksOut(s, changed) {
 		return x.refuseLockOut(r)
 	}
-	must(x.batch.Delete(x.nameKey(record.SpaceToken, t.Id), nil))
+	x.setConfig(x.nameKey(record.SpaceToken, t.Id), nil)
 	return x.useAuth(changed, changed.Revision, r)
 }
 
@@ -130,7 +130,7 @@ func (x *tx) useAuth(s *auth.State, revision uint64, r *jobpb.Result) error {
 	if err != nil {
 		return err
 	}
-	must(x.batch.Set(record.KeyAuth, encoded, nil))
+	x.setConfig(record.KeyAuth, encoded)
 	kept, err := record.DecodeAuth(encoded, nil) // the settings may alias the entry
 	if err != nil {
 		return err
@@ -295,6 +295,10 @@ func (x *tx) may(verbs auth.Verbs, topic string, r *jobpb.Result) bool {
 }
 
 func (x *tx) forbid(missing auth.Verbs, topic string, why auth.Denial, r *jobpb.Result) {
+	if why == auth.UnknownToken && x.m.followsConfig() { // the node that proposed it knows the token
+		_ = x.refuse(r, jobpb.Code_NOT_APPLIED, "the token is new or was revoked, and this shard does not know which yet; try again")
+		return
+	}
 	_ = x.refuse(r, jobpb.Code_FORBIDDEN, "%s", auth.Forbidden(why, missing, topic))
 }
 
@@ -459,9 +463,13 @@ func (x *tx) mayFireSchedule(op *jobpb.Op, r *jobpb.Result) (bool, error) {
 	return x.mayUse(s, verbs, r)
 }
 
-// reserveAhead does a Reserve of an AdvanceAt, if its principal may.
-func (x *tx) reserveAhead(op *jobpb.Reserve, r *jobpb.Result) error {
+// reserveAhead does a Reserve of an AdvanceAt, if its principal may. The leader whose entry it came in
+// has the time atMS then.
+func (x *tx) reserveAhead(op *jobpb.Reserve, term uint64, atMS int64, r *jobpb.Result) error {
 	p := auth.DecodePrincipal(op.Principal)
+	if x.m.followsConfig() && !p.IsSystem() && x.refuseOutOfTouch(term, atMS, r) {
+		return nil
+	}
 	if x.m.auth.Mode() == jobpb.AuthMode_AUTH_OFF || p.IsSystem() {
 		return x.reserve(op, r)
 	}

@@ -105,6 +105,7 @@ func rightCases() []rightCase {
 		{opChunk(1, 0, []byte("a")), nil},
 		{opDropChunks(1), nil},
 		{&jobpb.Op{Kind: &jobpb.Op_ReplaceState{ReplaceState: &jobpb.ReplaceState{Upload: 1}}}, nil},
+		{&jobpb.Op{Kind: &jobpb.Op_ConfigLog{ConfigLog: &jobpb.ConfigLog{Epoch: 1, Changes: make([]*jobpb.ConfigChange, 1)}}}, nil},
 	}
 }
 

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 
@@ -55,7 +54,12 @@ func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
 	for _, t := range topics {
 		x.setTopicBack(t)
 	}
-	if err := errors.Join(x.setTokensBack(), x.setInvitationsBack()); err != nil {
+	if x.m.followsConfig() {
+		x.outOfTouch() // when it heard is an instant of the clock before
+	} else if err := x.setTokensBack(); err != nil {
+		return err
+	}
+	if err := x.setInvitationsBack(); err != nil {
 		return err
 	}
 	return x.setSchedulesBack()
@@ -96,7 +100,7 @@ func (x *tx) setTokensBack() error {
 		if err != nil {
 			return err
 		}
-		must(x.batch.Set(x.nameKey(record.SpaceToken, set.Id), encoded, nil))
+		x.setConfig(x.nameKey(record.SpaceToken, set.Id), encoded)
 		changed = append(changed, auth.NewToken(set))
 	}
 	if len(changed) > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"tarry/auth"
+	"tarry/fsm/configlog"
 	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
 	"tarry/fsm/view"
@@ -55,6 +56,7 @@ type Machine struct {
 	authState    atomic.Pointer[auth.State]
 	namespaceSet atomic.Pointer[Namespaces]
 	authChanged  chan struct{} // closed with the next change; guarded by mu
+	configNews   chan struct{} // as authChanged
 }
 
 // public is what other goroutines may read, as of the last commit.
@@ -64,15 +66,17 @@ type public struct {
 	clusterID string
 	sharding  *jobpb.Sharding // as record.Meta.Sharding
 	// replacedAt is the index at which a backup replaced the state; 0: none did.
-	replacedAt uint64
-	upload     uint64              // as Upload
-	standby    *jobpb.StandbyState // replaced, never changed; nil: none
-	forgotten  map[string]struct{}
-	removed    map[string]int64 // as memory.removed
-	admission  *jobpb.Admission // as memory.admission
-	topics     map[string]TopicChange
-	schedules  scheduleTimes
-	uses       limitUses
+	replacedAt  uint64
+	upload      uint64              // as Upload
+	standby     *jobpb.StandbyState // replaced, never changed; nil: none
+	forgotten   map[string]struct{}
+	removed     map[string]int64 // as memory.removed
+	configLog   record.ConfigLog
+	configGroup configlog.Group
+	admission   *jobpb.Admission // as memory.admission
+	topics      map[string]TopicChange
+	schedules   scheduleTimes
+	uses        limitUses
 }
 
 // TopicChange is the state of a topic as far as it matters to Reserve.
@@ -161,6 +165,7 @@ func (m *Machine) reopen(path string) error {
 	m.namespaceSet.Store(newNamespaces(mem.namespaces))
 	m.mu.Lock()
 	m.publishAuth()
+	m.publishConfig()
 	m.mu.Unlock()
 	m.tx = newTx(m)
 	m.broken = nil

@@ -35,6 +35,7 @@ type memory struct {
 
 	scheduleCount int
 	auth          *auth.State // not nil
+	changeBytes   []int       // of the changes that the config log keeps
 	// removed is when each removed node was removed, never 0. It is replaced, never changed.
 	removed map[string]int64
 	// admission is who may become a member. It is replaced, never changed, and not nil.
@@ -75,6 +76,9 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 		return mem, pub, err
 	}
 	mem.dueChanges.gathered.Add(gathered)
+	if mem.changeBytes, err = readChangeBytes(db); err != nil {
+		return mem, pub, err
+	}
 	if mem.auth, err = record.ReadAuth(db); err != nil {
 		return mem, pub, err
 	}
@@ -122,6 +126,7 @@ func (pub *public) copyMeta(meta *record.Meta) {
 	pub.replacedAt = meta.Replaced.Index
 	pub.upload = meta.Upload.ID
 	pub.standby = meta.Standby
+	pub.configLog, pub.configGroup = meta.ConfigLog, meta.ConfigGroup
 }
 
 // addTopic adds a topic. The windows of its empty lists are complete; the others are read

@@ -155,6 +155,19 @@ func init() {
 			return &jobpb.Op{Kind: &jobpb.Op_FollowLog{FollowLog: f}}
 		},
 	}
+	// Nor is it a data group: config_group_test.go.
+	modelOps["config_log"] = modelOp{
+		apply: func(_ *model, op *jobpb.Op, r *jobpb.Result) {
+			r.Code = jobpb.Code_CONDITION_FAILED
+			if op.GetConfigLog().Epoch == 0 {
+				r.Code, r.Details = jobpb.Code_INVALID, &jobpb.Details{Field: "epoch"}
+			}
+		},
+		some: func(s *simulation) *jobpb.Op {
+			c := &jobpb.ConfigLog{Epoch: s.rng.Uint64N(2), Changes: []*jobpb.ConfigChange{{}}}
+			return &jobpb.Op{Kind: &jobpb.Op_ConfigLog{ConfigLog: c}}
+		},
+	}
 	modelOps["promote_standby"] = modelOp{
 		apply: func(_ *model, _ *jobpb.Op, r *jobpb.Result) { r.Code = jobpb.Code_CONDITION_FAILED },
 		some:  func(*simulation) *jobpb.Op { return opPromote() },

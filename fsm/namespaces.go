@@ -59,7 +59,7 @@ func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
 		return err
 	}
 	x.key = record.AppendNamespaceKey(x.key[:0], record.NamespaceDef, made.Name)
-	must(x.batch.Set(x.key, encoded, nil))
+	x.setConfig(x.key, encoded)
 	kept, err := record.DecodeNamespace(made.Name, encoded) // made aliases the entry
 	if err != nil {
 		return err
@@ -111,10 +111,10 @@ func (x *tx) deleteNamespace(op *jobpb.DeleteNamespace, r *jobpb.Result) error {
 			t.namespace = nil
 		}
 	}
-	for _, kind := range [...]byte{record.NamespaceDef, record.NamespaceUse} {
-		x.key = record.AppendNamespaceKey(x.key[:0], kind, n.Def.Name)
-		must(x.batch.Delete(x.key, nil))
-	}
+	x.key = record.AppendNamespaceKey(x.key[:0], record.NamespaceDef, n.Def.Name)
+	x.setConfig(x.key, nil)
+	x.key = record.AppendNamespaceKey(x.key[:0], record.NamespaceUse, n.Def.Name)
+	must(x.batch.Delete(x.key, nil))
 	at := slices.Index(x.m.namespaces, n)
 	x.m.namespaces = slices.Delete(x.m.namespaces, at, at+1)
 	n.gone, x.namespacesChanged = true, true

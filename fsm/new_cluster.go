@@ -112,6 +112,7 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	if m.removed[c.NodeID] != 0 {
 		x.unrecordRemoval(c.NodeID)
 	}
+	x.beginConfigHistory()
 	meta.State.Index, meta.State.Term = c.Index, c.Term
 	meta.ClusterID = c.ID
 	must(x.batch.Set(record.KeyCluster, []byte(c.ID), nil))

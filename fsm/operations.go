@@ -83,6 +83,7 @@ var operations = map[protoreflect.Name]operation{
 		return x.setAdmission(k.Mode)
 	}),
 	"follow_log": does((*jobpb.Op).GetFollowLog, (*tx).followLog),
+	"config_log": does((*jobpb.Op).GetConfigLog, (*tx).configLog),
 	"promote_standby": does((*jobpb.Op).GetPromoteStandby, func(x *tx, _ *jobpb.PromoteStandby, r *jobpb.Result) error {
 		return x.promoteStandby(r)
 	}),

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/fsm/configlog"
 	"tarry/fsm/internal/record"
 	"tarry/fsm/store"
 	"tarry/job/jobpb"
@@ -347,17 +348,21 @@ func (s *Staged) raiseTo(version uint32) error {
 	return nil
 }
 
-// keptSpaces are the keyspaces of a running cluster that stay.
-var keptSpaces = [...]byte{record.SpaceAdmission, record.SpaceForgotten, record.SpaceRemoved}
-
 // takeOver gives the state that is to replace live at the entry e what stays of the running
 // cluster: its identity, its members, its version and its clock, and its tokens unless they are
 // reset. It makes that durable.
 func (s *Staged) takeOver(live *Machine, e Entry, op *jobpb.ReplaceState) error {
+	if live.followsConfig() {
+		if err := s.takeConfig(live); err != nil {
+			return err
+		}
+	}
 	batch := s.store.db.NewBatch()
 	defer func() { _ = batch.Close() }() // it is committed, or discarded
-	spaces := keptSpaces[:]
-	if !op.ResetAuth {
+	spaces := record.ClusterSpaces[:]
+	if live.followsConfig() {
+		must(batch.Set(record.KeyConfigGroup, record.AppendConfigGroup(nil, &live.meta.ConfigGroup), nil))
+	} else if !op.ResetAuth {
 		spaces = append(spaces, record.SpaceToken)
 	} else if err := clearSpace(s.store.db.DB, batch, record.SpaceToken); err != nil {
 		return err
@@ -394,10 +399,34 @@ func (s *Staged) takeOver(live *Machine, e Entry, op *jobpb.ReplaceState) error 
 		}
 		must(batch.Set(record.KeySharding, value, nil))
 	}
+	if live.logsConfig() { // data groups take over the config of the backup as a whole
+		if err := clearSpace(s.store.db.DB, batch, record.SpaceConfigLog); err != nil {
+			return err
+		}
+		log := record.ConfigLog{Position: configlog.Position{Epoch: positionOf(&live.meta.ConfigLog).Epoch + 1}}
+		must(batch.Set(record.KeyConfigLog, log.Append(nil), nil))
+	}
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		return err
 	}
 	return s.store.db.Flush()
+}
+
+// takeConfig gives the state the config of a data group that it is to replace: that is not the group's
+// to restore.
+func (s *Staged) takeConfig(live *Machine) error {
+	var all []*jobpb.ConfigRecord
+	err := record.EachConfigRecord(live.store.db, "", func(c *jobpb.ConfigRecord) bool {
+		all = append(all, c)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.tx.replaceRecords("", "", all); err != nil {
+		return err
+	}
+	return s.commit(&Changes{}, map[string]int{})
 }
 
 // clearSpace deletes a small keyspace.

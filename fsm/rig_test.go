@@ -138,6 +138,17 @@ func encodeEntryAt(t testing.TB, now int64, epoch uint64, ops ...*jobpb.Op) []by
 	return encodeEntryOf(t, now, false, epoch, ops...)
 }
 
+// encodeHeard is encodeEntryAt for an entry whose leader has asked the config group.
+func encodeHeard(t testing.TB, now int64, epoch uint64, h oplog.Heard, ops ...*jobpb.Op) []byte {
+	data := oplog.AppendHeard(oplog.AppendEntryTime(nil, time.UnixMilli(now), epoch, job.MaxVersion), h)
+	for _, op := range ops {
+		var err error
+		data, err = oplog.AppendOp(data, op)
+		require.NoError(t, err)
+	}
+	return data
+}
+
 // encodeEntryOf is encodeEntryAt for a time that may be rounded down.
 func encodeEntryOf(t testing.TB, now int64, rounded bool, epoch uint64, ops ...*jobpb.Op) []byte {
 	at := time.UnixMilli(now)

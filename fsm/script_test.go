@@ -17,6 +17,7 @@ import (
 	"tarry/fsm/view"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/job/oplog"
 )
 
 // TestScripts runs the scripts in testdata/scripts. Each subtest has its own machine. The
@@ -38,6 +39,10 @@ import (
 //	                      output is shown
 //	epoch 1               the clock's epoch in the entries that follow
 //	new topics=2          a new machine, with lower limits
+//	config put_token ...  the line is for the machine of the config group
+//	follow                the machine, a data group, gets what it lacks of the config
+//	heard, heard @3s      the next entry says that its leader asked the config group, and when
+//	term 2                the term of the entries that follow
 //
 // A refusal also prints whether it changed the state; few do.
 func TestScripts(t *testing.T) {
@@ -59,7 +64,10 @@ type script struct {
 	*rig
 	log   []Entry
 	epoch uint64
-	pos   string // of the directive, for failures
+	term  uint64
+	heard oplog.Heard // of the next entry
+	other *script     // the config group; nil: there is none yet
+	pos   string      // of the directive, for failures
 }
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
@@ -84,7 +92,7 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 			}
 		}
 	}
-	s := &script{rig: newRig(t, o)}
+	s := &script{rig: newRig(t, o), term: 1}
 	s.apply() // the clock
 	t.Cleanup(func() { s.replay(o) })
 	return s
@@ -199,6 +207,8 @@ func (s *script) do1(c command) string {
 		return "installed"
 	case "print":
 		return s.print(c)
+	case "config", "follow", "heard", "term":
+		return s.withConfig(c)
 	}
 	op, before := s.op(c), s.m.View()
 	defer before.Close()
@@ -217,7 +227,8 @@ func (s *script) do1(c command) string {
 // apply applies operations as one entry.
 func (s *script) apply(ops ...*jobpb.Op) []*jobpb.Result {
 	s.index++
-	e := Entry{Index: s.index, Term: 1, Data: encodeEntryAt(s.t, s.now, s.epoch, ops...)}
+	e := Entry{Index: s.index, Term: s.term, Data: encodeHeard(s.t, s.now, s.epoch, s.heard, ops...)}
+	s.heard = oplog.Heard{}
 	s.log = append(s.log, e)
 	results, _, err := s.m.Apply([]Entry{e}, true)
 	require.NoError(s.t, err, s.pos)
@@ -315,6 +326,10 @@ func (s *script) print(c command) string {
 			text += fmt.Sprintf(", %s at %s", v.ServerId, v.Address)
 		}
 		return text
+	case "config":
+		return s.configText()
+	case "namespaces":
+		return s.namespacesText(v)
 	case "removed_nodes":
 		return fmt.Sprint(slices.Sorted(maps.Keys(s.m.RemovedNodes())))
 	case "removed":

@@ -23,7 +23,7 @@ func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 	}
 	if made.SizeVT() == 0 {
 		if old != nil {
-			must(x.batch.Delete(x.nameKey(record.SpaceSettings, op.Topic), nil))
+			x.setConfig(x.nameKey(record.SpaceSettings, op.Topic), nil)
 			x.useSettings(op.Topic, nil)
 		}
 		return nil
@@ -56,7 +56,7 @@ func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobp
 	if err != nil {
 		return err
 	}
-	must(x.batch.Set(x.nameKey(record.SpaceSettings, name), encoded, nil))
+	x.setConfig(x.nameKey(record.SpaceSettings, name), encoded)
 	// made aliases the entry, which is not kept.
 	kept, err := record.DecodeSettings(encoded)
 	x.useSettings(name, kept)

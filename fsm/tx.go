@@ -46,6 +46,8 @@ type tx struct {
 	toFollow    *jobpb.FollowLog    // of the present entry; nil: none
 	toReplace   *jobpb.ReplaceState // of the present entry; nil: none
 
+	change *jobpb.ConfigChange // that the running operation of the config group makes; nil: none
+
 	caller  *caller // of the running operation; nil: it may do everything
 	callers caller  // what caller points to, so that an operation allocates none
 
@@ -61,6 +63,7 @@ type tx struct {
 type txNews struct {
 	namespacesChanged bool // namespaces were put or deleted
 	authChanged       bool // tokens of clients or their settings changed
+	configChanged     bool // the config log came further, or the group with it
 	cluster           bool // the cluster's id or version, the forgotten members, the removed nodes or the admission changed
 	named             bool // the cluster got its id
 	settingsChanged   bool // settings of topics changed

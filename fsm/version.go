@@ -31,6 +31,7 @@ func (x *tx) raiseVersion(op *jobpb.RaiseVersion, r *jobpb.Result) error {
 		meta.Migrating = m.from
 	}
 	x.writeVersion()
+	x.versionRaised()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/configlog"
 	"tarry/fsm/internal/record"
 	"tarry/fsm/view"
 )
@@ -19,7 +20,7 @@ const DigestVersion = 9
 // its version: the applied index and the durable mark may differ between equal states.
 var DigestSpaces = [...]byte{
 	record.SpaceAdmission, record.SpaceSettings, record.SpaceDue, record.SpaceDead,
-	record.SpaceForgotten, record.SpaceHeader, record.SpaceID, record.SpaceSpec, record.SpaceToken,
+	record.SpaceForgotten, record.SpaceHeader, record.SpaceID, record.SpaceSpec, record.SpaceToken, record.SpaceConfigLog,
 	record.SpaceNumber, record.SpaceNamespace, record.SpaceSchedule, record.SpaceStatus,
 	record.SpaceTopic, record.SpaceUpload, record.SpaceRemoved, record.SpaceIndex,
 }
@@ -75,6 +76,16 @@ func digestMeta(m record.Meta, pair func(key, value []byte) error) error {
 	}
 	if err := pair(counters, []byte(m.ClusterID)); err != nil {
 		return err
+	}
+	if m.ConfigLog != (record.ConfigLog{}) {
+		if err := pair(record.KeyConfigLog, m.ConfigLog.Append(nil)); err != nil {
+			return err
+		}
+	}
+	if m.ConfigGroup != (configlog.Group{}) {
+		if err := pair(record.KeyConfigGroup, record.AppendConfigGroup(nil, &m.ConfigGroup)); err != nil {
+			return err
+		}
 	}
 	if m.Sharding != nil {
 		sharding, err := record.AppendSharding(nil, m.Sharding)

@@ -30,10 +30,10 @@ var mayImport = map[string][]string{
 	"fsm/store": {"internal/durable"},
 
 	// What is on disk knows no operation, no transaction and no machine.
-	"fsm/internal/record": {"job", "auth"},
+	"fsm/internal/record": {"job", "auth", "fsm/configlog"},
 	"fsm/internal/window": {"fsm/internal/record"},
 	"fsm/view":            {"job", "auth", "fsm/internal/record"},
-	"fsm/check":           {"job", "fsm/internal/record", "fsm/view"},
+	"fsm/check":           {"job", "fsm/configlog", "fsm/internal/record", "fsm/view"},
 	"fsm/configlog":       {}, // rules: an explorer drives them
 
 	"schedule": {"job"},

@@ -312,8 +312,8 @@ const (
 	Code_OVER_QUOTA         Code = 26 // a quota of the namespace is reached
 	Code_STANDBY            Code = 30 // the cluster is a standby: its state changes only by what its primary did
 	Code_CROSS_SLOT         Code = 31 // its jobs are in several slots, and it is done for all or none of them
-	// What became of an operation of which a group gave no result. No state machine has these: the node
-	// that sent operations to several groups does.
+	// What became of an operation of which a group gave no result: the node that sent operations to
+	// several groups says so. The first is also that of a data group that may not know the present tokens.
 	Code_NOT_APPLIED     Code = 40
 	Code_OVERLOADED      Code = 41
 	Code_DISK_LOW        Code = 42
@@ -647,7 +647,12 @@ type Entry struct {
 	ClockEpoch uint64 `protobuf:"varint,3,opt,name=clock_epoch,json=clockEpoch,proto3" json:"clock_epoch,omitempty"`
 	// Whether now_ms was rounded down: then times that last begin with the next millisecond, so that
 	// none is shorter than asked for. Since cluster version 2.
-	RoundedDown   bool `protobuf:"varint,4,opt,name=rounded_down,json=roundedDown,proto3" json:"rounded_down,omitempty"`
+	RoundedDown bool `protobuf:"varint,4,opt,name=rounded_down,json=roundedDown,proto3" json:"rounded_down,omitempty"`
+	// In a data group: when its leader last asked the config group, by the clock of now_ms, and the
+	// position at which that was then. 0: it says nothing of that. Since cluster version 2.
+	HeardMs       int64  `protobuf:"varint,5,opt,name=heard_ms,json=heardMs,proto3" json:"heard_ms,omitempty"`
+	HeardEpoch    uint64 `protobuf:"varint,6,opt,name=heard_epoch,json=heardEpoch,proto3" json:"heard_epoch,omitempty"`
+	HeardNumber   uint64 `protobuf:"varint,7,opt,name=heard_number,json=heardNumber,proto3" json:"heard_number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -710,6 +715,27 @@ func (x *Entry) GetRoundedDown() bool {
 	return false
 }
 
+func (x *Entry) GetHeardMs() int64 {
+	if x != nil {
+		return x.HeardMs
+	}
+	return 0
+}
+
+func (x *Entry) GetHeardEpoch() uint64 {
+	if x != nil {
+		return x.HeardEpoch
+	}
+	return 0
+}
+
+func (x *Entry) GetHeardNumber() uint64 {
+	if x != nil {
+		return x.HeardNumber
+	}
+	return 0
+}
+
 type Op struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -757,6 +783,7 @@ type Op struct {
 	//	*Op_PutStateChunk
 	//	*Op_DropStateChunks
 	//	*Op_ReplaceState
+	//	*Op_ConfigLog
 	Kind isOp_Kind `protobuf_oneof:"kind"`
 	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
 	// what the anonymous rules allow. A Reserve has it itself.
@@ -1189,6 +1216,15 @@ func (x *Op) GetReplaceState() *ReplaceState {
 	return nil
 }
 
+func (x *Op) GetConfigLog() *ConfigLog {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_ConfigLog); ok {
+			return x.ConfigLog
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetPrincipal() string {
 	if x != nil {
 		return x.Principal
@@ -1372,6 +1408,10 @@ type Op_ReplaceState struct {
 	ReplaceState *ReplaceState `protobuf:"bytes,45,opt,name=replace_state,json=replaceState,proto3,oneof"`
 }
 
+type Op_ConfigLog struct {
+	ConfigLog *ConfigLog `protobuf:"bytes,46,opt,name=config_log,json=configLog,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1457,6 +1497,8 @@ func (*Op_PutStateChunk) isOp_Kind() {}
 func (*Op_DropStateChunks) isOp_Kind() {}
 
 func (*Op_ReplaceState) isOp_Kind() {}
+
+func (*Op_ConfigLog) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -6902,13 +6944,17 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\x1a\x17job/jobpb/replace.proto\x1a\x17job/jobpb/standby.proto\"\x82\x01\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x1ajob/jobpb/config_log.proto\x1a\x19job/jobpb/namespace.proto\x1a\x17job/jobpb/replace.proto\x1a\x17job/jobpb/standby.proto\"\xe1\x01\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
 	"clockEpoch\x12!\n" +
-	"\frounded_down\x18\x04 \x01(\bR\vroundedDown\"\xd5\x12\n" +
+	"\frounded_down\x18\x04 \x01(\bR\vroundedDown\x12\x19\n" +
+	"\bheard_ms\x18\x05 \x01(\x03R\aheardMs\x12\x1f\n" +
+	"\vheard_epoch\x18\x06 \x01(\x04R\n" +
+	"heardEpoch\x12!\n" +
+	"\fheard_number\x18\a \x01(\x04R\vheardNumber\"\x8b\x13\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6963,7 +7009,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x0fpromote_standby\x18* \x01(\v2\x18.tarry.v1.PromoteStandbyH\x00R\x0epromoteStandby\x12A\n" +
 	"\x0fput_state_chunk\x18+ \x01(\v2\x17.tarry.v1.PutStateChunkH\x00R\rputStateChunk\x12G\n" +
 	"\x11drop_state_chunks\x18, \x01(\v2\x19.tarry.v1.DropStateChunksH\x00R\x0fdropStateChunks\x12=\n" +
-	"\rreplace_state\x18- \x01(\v2\x16.tarry.v1.ReplaceStateH\x00R\freplaceState\x12\x1c\n" +
+	"\rreplace_state\x18- \x01(\v2\x16.tarry.v1.ReplaceStateH\x00R\freplaceState\x124\n" +
+	"\n" +
+	"config_log\x18. \x01(\v2\x13.tarry.v1.ConfigLogH\x00R\tconfigLog\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
@@ -7673,9 +7721,10 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*PutStateChunk)(nil),   // 83: tarry.v1.PutStateChunk
 	(*DropStateChunks)(nil), // 84: tarry.v1.DropStateChunks
 	(*ReplaceState)(nil),    // 85: tarry.v1.ReplaceState
-	(*Token)(nil),           // 86: tarry.v1.Token
-	(*AuthSettings)(nil),    // 87: tarry.v1.AuthSettings
-	(*Namespace)(nil),       // 88: tarry.v1.Namespace
+	(*ConfigLog)(nil),       // 86: tarry.v1.ConfigLog
+	(*Token)(nil),           // 87: tarry.v1.Token
+	(*AuthSettings)(nil),    // 88: tarry.v1.AuthSettings
+	(*Namespace)(nil),       // 89: tarry.v1.Namespace
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -7722,94 +7771,95 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	83,  // 41: tarry.v1.Op.put_state_chunk:type_name -> tarry.v1.PutStateChunk
 	84,  // 42: tarry.v1.Op.drop_state_chunks:type_name -> tarry.v1.DropStateChunks
 	85,  // 43: tarry.v1.Op.replace_state:type_name -> tarry.v1.ReplaceState
-	1,   // 44: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	40,  // 45: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 46: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 47: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 48: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	16,  // 49: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	14,  // 50: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
-	19,  // 51: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	17,  // 52: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	17,  // 53: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	19,  // 54: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 55: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	21,  // 56: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 57: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	20,  // 58: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 59: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 60: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 61: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	19,  // 62: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	18,  // 63: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 64: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	40,  // 65: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	25,  // 66: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 67: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	39,  // 68: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	66,  // 69: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	25,  // 70: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 71: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 72: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 73: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 74: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 75: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	29,  // 76: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 77: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 78: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 79: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 80: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 81: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	37,  // 82: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	40,  // 83: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	38,  // 84: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	39,  // 85: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	17,  // 86: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 87: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	37,  // 88: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	37,  // 89: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 90: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 91: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	45,  // 92: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	27,  // 93: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	86,  // 94: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	87,  // 95: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	88,  // 96: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
-	54,  // 97: tarry.v1.SetCluster.sharding:type_name -> tarry.v1.Sharding
-	55,  // 98: tarry.v1.Sharding.voters:type_name -> tarry.v1.Voter
-	5,   // 99: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 100: tarry.v1.Result.state:type_name -> tarry.v1.State
-	65,  // 101: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	62,  // 102: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	61,  // 103: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	20,  // 104: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	38,  // 105: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	63,  // 106: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	61,  // 107: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 108: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	16,  // 109: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 110: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 111: tarry.v1.Job.state:type_name -> tarry.v1.State
-	16,  // 112: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	67,  // 113: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 114: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 115: tarry.v1.Event.state:type_name -> tarry.v1.State
-	20,  // 116: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 117: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 118: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 119: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	70,  // 120: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	74,  // 121: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	76,  // 122: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 123: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 124: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	70,  // 125: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	75,  // 126: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	127, // [127:127] is the sub-list for method output_type
-	127, // [127:127] is the sub-list for method input_type
-	127, // [127:127] is the sub-list for extension type_name
-	127, // [127:127] is the sub-list for extension extendee
-	0,   // [0:127] is the sub-list for field type_name
+	86,  // 44: tarry.v1.Op.config_log:type_name -> tarry.v1.ConfigLog
+	1,   // 45: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	40,  // 46: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 47: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 48: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 49: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	16,  // 50: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	14,  // 51: tarry.v1.ImportJob.add:type_name -> tarry.v1.Add
+	19,  // 52: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	17,  // 53: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	17,  // 54: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	19,  // 55: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 56: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	21,  // 57: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 58: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	20,  // 59: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 60: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 61: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 62: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	19,  // 63: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	18,  // 64: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 65: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	40,  // 66: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	25,  // 67: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 68: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	39,  // 69: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	66,  // 70: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	25,  // 71: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 72: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 73: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 74: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 75: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 76: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	29,  // 77: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 78: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 79: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 80: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 81: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 82: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	37,  // 83: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	40,  // 84: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	38,  // 85: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	39,  // 86: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	17,  // 87: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 88: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	37,  // 89: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	37,  // 90: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 91: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 92: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	45,  // 93: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	27,  // 94: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	87,  // 95: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	88,  // 96: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	89,  // 97: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
+	54,  // 98: tarry.v1.SetCluster.sharding:type_name -> tarry.v1.Sharding
+	55,  // 99: tarry.v1.Sharding.voters:type_name -> tarry.v1.Voter
+	5,   // 100: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 101: tarry.v1.Result.state:type_name -> tarry.v1.State
+	65,  // 102: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	62,  // 103: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	61,  // 104: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	20,  // 105: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	38,  // 106: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	63,  // 107: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	61,  // 108: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 109: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	16,  // 110: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 111: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 112: tarry.v1.Job.state:type_name -> tarry.v1.State
+	16,  // 113: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	67,  // 114: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 115: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 116: tarry.v1.Event.state:type_name -> tarry.v1.State
+	20,  // 117: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 118: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 119: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 120: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	70,  // 121: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	74,  // 122: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	76,  // 123: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 124: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 125: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	70,  // 126: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	75,  // 127: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	128, // [128:128] is the sub-list for method output_type
+	128, // [128:128] is the sub-list for method input_type
+	128, // [128:128] is the sub-list for extension type_name
+	128, // [128:128] is the sub-list for extension extendee
+	0,   // [0:128] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7819,6 +7869,7 @@ func file_job_jobpb_command_proto_init() {
 	}
 	file_job_jobpb_admission_proto_init()
 	file_job_jobpb_auth_proto_init()
+	file_job_jobpb_config_log_proto_init()
 	file_job_jobpb_namespace_proto_init()
 	file_job_jobpb_replace_proto_init()
 	file_job_jobpb_standby_proto_init()
@@ -7866,6 +7917,7 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_PutStateChunk)(nil),
 		(*Op_DropStateChunks)(nil),
 		(*Op_ReplaceState)(nil),
+		(*Op_ConfigLog)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[10].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}

@@ -50,6 +50,21 @@ func (m *Entry) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.HeardNumber != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.HeardNumber))
+		i--
+		dAtA[i] = 0x38
+	}
+	if m.HeardEpoch != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.HeardEpoch))
+		i--
+		dAtA[i] = 0x30
+	}
+	if m.HeardMs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.HeardMs))
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.RoundedDown {
 		i--
 		if m.RoundedDown {
@@ -1234,6 +1249,33 @@ func (m *Op_ReplaceState) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		dAtA[i] = 0x2
 		i--
 		dAtA[i] = 0xea
+	}
+	return len(dAtA) - i, nil
+}
+func (m *Op_ConfigLog) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *Op_ConfigLog) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	if m.ConfigLog != nil {
+		size, err := m.ConfigLog.MarshalToSizedBufferVT(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(size))
+		i--
+		dAtA[i] = 0x2
+		i--
+		dAtA[i] = 0xf2
+	} else {
+		i = protohelpers.EncodeVarint(dAtA, i, 0)
+		i--
+		dAtA[i] = 0x2
+		i--
+		dAtA[i] = 0xf2
 	}
 	return len(dAtA) - i, nil
 }
@@ -6013,6 +6055,15 @@ func (m *Entry) SizeVT() (n int) {
 	if m.RoundedDown {
 		n += 2
 	}
+	if m.HeardMs != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.HeardMs))
+	}
+	if m.HeardEpoch != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.HeardEpoch))
+	}
+	if m.HeardNumber != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.HeardNumber))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -6630,6 +6681,20 @@ func (m *Op_ReplaceState) SizeVT() (n int) {
 	_ = l
 	if m.ReplaceState != nil {
 		l = m.ReplaceState.SizeVT()
+		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	} else {
+		n += 3
+	}
+	return n
+}
+func (m *Op_ConfigLog) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.ConfigLog != nil {
+		l = m.ConfigLog.SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 	} else {
 		n += 3
@@ -8703,6 +8768,63 @@ func (m *Entry) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.RoundedDown = bool(v != 0)
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HeardMs", wireType)
+			}
+			m.HeardMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.HeardMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HeardEpoch", wireType)
+			}
+			m.HeardEpoch = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.HeardEpoch |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HeardNumber", wireType)
+			}
+			m.HeardNumber = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.HeardNumber |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -10551,6 +10673,47 @@ func (m *Op) UnmarshalVTUnsafe(dAtA []byte) error {
 					return err
 				}
 				m.Kind = &Op_ReplaceState{ReplaceState: v}
+			}
+			iNdEx = postIndex
+		case 46:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ConfigLog", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if oneof, ok := m.Kind.(*Op_ConfigLog); ok {
+				if err := oneof.ConfigLog.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
+					return err
+				}
+			} else {
+				v := &ConfigLog{}
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
+					return err
+				}
+				m.Kind = &Op_ConfigLog{ConfigLog: v}
 			}
 			iNdEx = postIndex
 		default:

@@ -45,6 +45,41 @@ func AppendClockEpoch(buf []byte, epoch uint64) []byte {
 	return binary.AppendUvarint(buf, epoch)
 }
 
+// Heard says when the leader of a data group asked the config group, by the clock of the entry, and at
+// which position that was then. At 0 it says nothing.
+type Heard struct {
+	AskedMS       int64
+	Epoch, Number uint64
+}
+
+// AppendHeard adds h to an entry's header, as its last part.
+func AppendHeard(buf []byte, h Heard) []byte {
+	if h.AskedMS == 0 {
+		return buf
+	}
+	for i, v := range [...]uint64{uint64(h.AskedMS), h.Epoch, h.Number} {
+		buf = binary.AppendUvarint(append(buf, tagsHeard[i]), v)
+	}
+	return buf
+}
+
+// readHeard reads what AppendHeard has added.
+func (r *OpReader) readHeard() error {
+	var values [len(tagsHeard)]uint64
+	for i := range values {
+		n := 0
+		if len(r.rest) > 0 && r.rest[0] == tagsHeard[i] {
+			values[i], n = binary.Uvarint(r.rest[1:])
+		}
+		if n <= 0 {
+			return fmt.Errorf("log entry of version %d does not decode: when its leader asked the config group is cut short", EntryVersion)
+		}
+		r.rest = r.rest[1+n:]
+	}
+	r.heard = Heard{AskedMS: int64(values[0]), Epoch: values[1], Number: values[2]}
+	return nil
+}
+
 // AppendOp adds one operation to the entry, or to a run of operations, in buf.
 func AppendOp(buf []byte, op *jobpb.Op) ([]byte, error) {
 	return AppendOpOf(buf, op, op.Principal)
@@ -168,7 +203,10 @@ func DecodeEntry(data []byte) (*jobpb.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &jobpb.Entry{NowMs: now, ClockEpoch: r.epoch, RoundedDown: r.roundedDown}
+	e := &jobpb.Entry{
+		NowMs: now, ClockEpoch: r.epoch, RoundedDown: r.roundedDown,
+		HeardMs: r.heard.AskedMS, HeardEpoch: r.heard.Epoch, HeardNumber: r.heard.Number,
+	}
 	for {
 		op, err := r.Next()
 		if err != nil {

@@ -244,6 +244,9 @@ var operations = map[protoreflect.Name]operation{
 	"set_admission": kind((*jobpb.Op).GetSetAdmission, checkSetAdmission, operation{route: RouteConfig, ofCluster: true, needs: operates}),
 	"follow_log": kind((*jobpb.Op).GetFollowLog, func(_ *job.Limits, k *jobpb.FollowLog) error { return checkFollowLog(k) },
 		operation{route: RouteGroup, since: 2, leaderOnly: true, ofCluster: true}),
+	"config_log": kind((*jobpb.Op).GetConfigLog, checkConfigLog, operation{
+		route: RouteGroup, since: 2, leaderOnly: true, ofCluster: true,
+	}),
 	"promote_standby": {route: RouteGroup, since: 2, ofCluster: true, needs: operates},
 }
 
@@ -310,6 +313,11 @@ var (
 	tagEpoch = tagOf(entryFields.ByName("clock_epoch"), protowire.VarintType)
 
 	tagRoundedDown = tagOf(entryFields.ByName("rounded_down"), protowire.VarintType)
+
+	tagsHeard = [...]byte{
+		tagOf(entryFields.ByName("heard_ms"), protowire.VarintType), tagOf(entryFields.ByName("heard_epoch"), protowire.VarintType),
+		tagOf(entryFields.ByName("heard_number"), protowire.VarintType),
+	}
 )
 
 func tagOf(f protoreflect.FieldDescriptor, t protowire.Type) byte {

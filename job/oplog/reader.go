@@ -17,6 +17,7 @@ type OpReader struct {
 	epoch uint64 // of the entry's clock
 	// roundedDown: the entry's time was.
 	roundedDown bool
+	heard       Heard  // that the entry's header has
 	version     uint32 // refuses what is newer
 	frame       []byte // op, encoded
 	number      uint64 // of op
@@ -43,7 +44,7 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("log entry of version %d does not decode: its time is cut short", EntryVersion)
 	}
-	r.rest, r.read, r.epoch, r.roundedDown, r.version = data[2+n:], 0, 0, false, job.MaxVersion
+	r.rest, r.read, r.epoch, r.roundedDown, r.heard, r.version = data[2+n:], 0, 0, false, Heard{}, job.MaxVersion
 	if len(r.rest) > 0 && r.rest[0] == tagEpoch {
 		if r.epoch, n = binary.Uvarint(r.rest[1:]); n <= 0 || r.epoch == 0 {
 			return 0, fmt.Errorf("log entry of version %d does not decode: the epoch of its clock is cut short or 0", EntryVersion)
@@ -55,6 +56,11 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 			return 0, fmt.Errorf("log entry of version %d does not decode: whether its time is rounded is cut short or not 1", EntryVersion)
 		}
 		r.rest, r.roundedDown = r.rest[2:], true
+	}
+	if len(r.rest) > 0 && r.rest[0] == tagsHeard[0] {
+		if err := r.readHeard(); err != nil {
+			return 0, err
+		}
 	}
 	return int64(now), nil
 }
@@ -71,6 +77,9 @@ func (r *OpReader) ClockEpoch() uint64 { return r.epoch }
 
 // RoundedDown reports whether the entry's time was rounded down to a millisecond.
 func (r *OpReader) RoundedDown() bool { return r.roundedDown }
+
+// Heard returns what the entry says of the config group.
+func (r *OpReader) Heard() Heard { return r.heard }
 
 // Left returns the number of operations that remain, up to the first one without a frame.
 func (r *OpReader) Left() (n int) {

@@ -340,6 +340,15 @@ func leaderRules() []checked {
 			{func(op *jobpb.Op) { op.GetSetCluster().Sharding.Voters[0].Address = "" }, "voters[0].address", "missing or empty"},
 		}},
 		{setSharding(4, 4), nil},
+		{&jobpb.Op{Kind: &jobpb.Op_ConfigLog{ConfigLog: &jobpb.ConfigLog{Epoch: 1, Changes: make([]*jobpb.ConfigChange, 2)}}}, []rule{
+			{func(op *jobpb.Op) { op.GetConfigLog().Epoch = 0 }, "epoch", "is missing"},
+			{func(op *jobpb.Op) { op.GetConfigLog().Changes = nil }, "changes", "are 0"},
+			{func(op *jobpb.Op) { op.GetConfigLog().Part = new(jobpb.ConfigPart) }, "changes", "or a part"},
+			{func(op *jobpb.Op) { op.GetConfigLog().Changes = make([]*jobpb.ConfigChange, maxConfigChanges+1) }, "changes", "are 4097"},
+		}},
+		{&jobpb.Op{Kind: &jobpb.Op_ConfigLog{ConfigLog: &jobpb.ConfigLog{Epoch: 1, Part: &jobpb.ConfigPart{From: []byte("b"), Next: []byte("c")}}}}, []rule{
+			{func(op *jobpb.Op) { op.GetConfigLog().Part.Next = []byte("b") }, "next", "is not after from"},
+		}},
 		{&jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: "n"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetForgetMember().ServerId = "" }, "server_id", "missing or empty"},
 			{func(op *jobpb.Op) { op.GetForgetMember().NodeId = long(201) }, "node_id", "has 201 bytes"},

@@ -39,3 +39,19 @@ func checkSharding(l *job.Limits, s *jobpb.Sharding) error {
 	}
 	return nil
 }
+
+// maxConfigChanges is the most changes of one ConfigLog. Their bytes are bounded by the leader that
+// makes it.
+const maxConfigChanges = 4096
+
+func checkConfigLog(_ *job.Limits, k *jobpb.ConfigLog) error {
+	switch p := k.Part; {
+	case k.Epoch == 0:
+		return job.Invalid("epoch", "is missing")
+	case (len(k.Changes) > 0) == (p != nil), len(k.Changes) > maxConfigChanges:
+		return job.Invalid("changes", "are %d; a ConfigLog has 1 to %d of them, or a part", len(k.Changes), maxConfigChanges)
+	case p != nil && len(p.Next) > 0 && string(p.Next) <= string(p.From):
+		return job.Invalid("next", "is not after from")
+	}
+	return nil
+}

@@ -22,6 +22,11 @@ var since = map[protoreflect.FullName]uint32{
 
 	"tarry.v1.Purge.drop_empty": 2,
 
+	"tarry.v1.ConfigLog":    2,
+	"tarry.v1.ConfigChange": 2,
+	"tarry.v1.ConfigRecord": 2,
+	"tarry.v1.ConfigPart":   2,
+
 	"tarry.v1.SetCluster.sharding": 2,
 	"tarry.v1.Sharding":            2,
 	"tarry.v1.Voter":               2,

@@ -33,6 +33,7 @@ const (
 	SpaceID        = 'i' // i producer-id -> seq
 	SpaceSpec      = 'j' // j seq -> spec
 	SpaceToken     = 'k' // k token-id -> token of a client; k -> see token.go
+	SpaceConfigLog = 'l' // l number -> a change of the config: see config_log.go
 	SpaceMeta      = 'm' // m name -> see meta.go
 	SpaceNumber    = 'n' // n topic-number -> topic name
 	SpaceNamespace = 'q' // q d|u name -> a namespace: its definition, what it holds

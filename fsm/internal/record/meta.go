@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/fsm/configlog"
 	"tarry/job/jobpb"
 )
 
@@ -23,6 +24,8 @@ var (
 	KeyState         = []byte{SpaceMeta, 'a'} // rewritten by every batch
 	KeyConfiguration = []byte{SpaceMeta, 'c'}
 	KeyClock         = []byte{SpaceMeta, 'k'}
+	KeyConfigGroup   = []byte{SpaceMeta, 'f'}
+	KeyConfigLog     = []byte{SpaceMeta, 'l'}
 	KeySharding      = []byte{SpaceMeta, 'g'}
 	KeyHeaderWalk    = []byte{SpaceMeta, 'h'}
 	KeyCluster       = []byte{SpaceMeta, 'i'}
@@ -159,6 +162,8 @@ type Meta struct {
 	Durable            DurableMark
 	ClusterID          string
 	Sharding           *jobpb.Sharding // never changed once published; nil: the cluster has one shard
+	ConfigLog          ConfigLog       // of the config group of several groups
+	ConfigGroup        configlog.Group // of a data group
 	Version            uint32          // the cluster's
 	Reset              ClockReset
 	Walk               HeaderWalk
@@ -223,6 +228,8 @@ func ReadMeta(r pebble.Reader) (m Meta, err error) {
 		ReadKey(r, KeyUpload, func(v []byte) (err error) { m.Upload, err = DecodeUpload(v); return err }),
 		ReadKey(r, KeyStandby, func(v []byte) (err error) { m.Standby, err = DecodeStandby(v); return err }),
 		ReadKey(r, KeyDurable, func(v []byte) (err error) { m.Durable, err = decodeDurableMark(v); return err }),
+		ReadKey(r, KeyConfigLog, func(v []byte) (err error) { m.ConfigLog, err = decodeConfigLog(v); return err }),
+		ReadKey(r, KeyConfigGroup, func(v []byte) (err error) { m.ConfigGroup, err = decodeConfigGroup(v); return err }),
 		ReadKey(r, KeyCluster, func(v []byte) error { m.ClusterID = string(v); return nil }),
 		ReadKey(r, KeySharding, func(v []byte) (err error) { m.Sharding, err = DecodeSharding(v); return err }),
 	)
