@@ -11,15 +11,14 @@
 package noderpc
 
 import (
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	leaderrpc "tarry/cluster/leaderrpc"
 	report "tarry/cluster/report"
 	jobpb "tarry/job/jobpb"
 	unsafe "unsafe"
-
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -33,7 +32,7 @@ type ProposeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	Count uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // operations in ops
-	// The operations, each framed as in an entry (oplog.AppendOp). They are bytes here
+	// The operations, each framed as in an entry (job.AppendOp). They are bytes here
 	// because the leader puts them into its log as they are: it checks them, and makes
 	// no messages of them.
 	Ops           []byte `protobuf:"bytes,3,opt,name=ops,proto3" json:"ops,omitempty"`
@@ -143,6 +142,10 @@ type WaitRequest struct {
 	Poll          bool                   `protobuf:"varint,3,opt,name=poll,proto3" json:"poll,omitempty"`      // answer at once
 	Keep          bool                   `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`      // on cancelling: jobs on their way are still wanted
 	Shard         uint32                 `protobuf:"varint,5,opt,name=shard,proto3" json:"shard,omitempty"`    // in the first message
+	Lends         bool                   `protobuf:"varint,6,opt,name=lends,proto3" json:"lends,omitempty"`    // in the first message
+	Topic         string                 `protobuf:"bytes,7,opt,name=topic,proto3" json:"topic,omitempty"`     // without a waiter: interest in it, or done
+	Done          bool                   `protobuf:"varint,8,opt,name=done,proto3" json:"done,omitempty"`      // closes the want of topic
+	Short         bool                   `protobuf:"varint,9,opt,name=short,proto3" json:"short,omitempty"`    // with done: there are no more waiters of topic
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -212,11 +215,42 @@ func (x *WaitRequest) GetShard() uint32 {
 	return 0
 }
 
+func (x *WaitRequest) GetLends() bool {
+	if x != nil {
+		return x.Lends
+	}
+	return false
+}
+
+func (x *WaitRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *WaitRequest) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *WaitRequest) GetShort() bool {
+	if x != nil {
+		return x.Short
+	}
+	return false
+}
+
 type WaitAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Waiter        uint64                 `protobuf:"varint,1,opt,name=waiter,proto3" json:"waiter,omitempty"`
 	Failure       *leaderrpc.Failure     `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
 	Jobs          []*jobpb.Reserved      `protobuf:"bytes,3,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	More          []string               `protobuf:"bytes,4,rep,name=more,proto3" json:"more,omitempty"`   // with jobs: topics of which there are more jobs than waiters
+	Topic         string                 `protobuf:"bytes,5,opt,name=topic,proto3" json:"topic,omitempty"` // without a waiter: want
+	Want          uint32                 `protobuf:"varint,6,opt,name=want,proto3" json:"want,omitempty"`  // jobs for which waiters of topic shall be lent
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -270,6 +304,27 @@ func (x *WaitAnswer) GetJobs() []*jobpb.Reserved {
 		return x.Jobs
 	}
 	return nil
+}
+
+func (x *WaitAnswer) GetMore() []string {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
+func (x *WaitAnswer) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *WaitAnswer) GetWant() uint32 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
 }
 
 type FinishAndReserveRequest struct {
@@ -738,18 +793,25 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x10\n" +
 	"\x03ops\x18\x03 \x01(\fR\x03ops\"=\n" +
 	"\x0fProposeResponse\x12*\n" +
-	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\x90\x01\n" +
+	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe6\x01\n" +
 	"\vWaitRequest\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x12+\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveR\areserve\x12\x12\n" +
 	"\x04poll\x18\x03 \x01(\bR\x04poll\x12\x12\n" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x14\n" +
-	"\x05shard\x18\x05 \x01(\rR\x05shard\"\x83\x01\n" +
+	"\x05shard\x18\x05 \x01(\rR\x05shard\x12\x14\n" +
+	"\x05lends\x18\x06 \x01(\bR\x05lends\x12\x14\n" +
+	"\x05topic\x18\a \x01(\tR\x05topic\x12\x12\n" +
+	"\x04done\x18\b \x01(\bR\x04done\x12\x14\n" +
+	"\x05short\x18\t \x01(\bR\x05short\"\xc1\x01\n" +
 	"\n" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x125\n" +
 	"\afailure\x18\x02 \x01(\v2\x1b.tarry.leaderrpc.v1.FailureR\afailure\x12&\n" +
-	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"\xe8\x01\n" +
+	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\x12\x12\n" +
+	"\x04more\x18\x04 \x03(\tR\x04more\x12\x14\n" +
+	"\x05topic\x18\x05 \x01(\tR\x05topic\x12\x12\n" +
+	"\x04want\x18\x06 \x01(\rR\x04want\"\xe8\x01\n" +
 	"\x17FinishAndReserveRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12,\n" +
 	"\bfinishes\x18\x02 \x03(\v2\x10.tarry.v1.FinishR\bfinishes\x12+\n" +

@@ -45,6 +45,9 @@ type NodeClient interface {
 	// without a waiter, and only then do waiters follow. Each that registers gets
 	// exactly one WaitAnswer while the stream lives; when the stream breaks, all of
 	// its reserves must be registered again.
+	//
+	// With lends in the first message the stream is that of a home to a supplier (package
+	// lending): a waiter that registers is lent, and messages without a waiter are about a topic.
 	Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WaitRequest, WaitAnswer], error)
 	// FinishAndReserve has the leader end jobs, and reserve jobs that are ready then, in
 	// one entry. It does not wait for jobs, or some milliseconds with waits.
@@ -152,6 +155,9 @@ type NodeServer interface {
 	// without a waiter, and only then do waiters follow. Each that registers gets
 	// exactly one WaitAnswer while the stream lives; when the stream breaks, all of
 	// its reserves must be registered again.
+	//
+	// With lends in the first message the stream is that of a home to a supplier (package
+	// lending): a waiter that registers is lent, and messages without a waiter are about a topic.
 	Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error
 	// FinishAndReserve has the leader end jobs, and reserve jobs that are ready then, in
 	// one entry. It does not wait for jobs, or some milliseconds with waits.

@@ -8,6 +8,9 @@
 // next leader, and their consumers continue to wait. A job that reaches a reserve whose
 // consumer has disconnected is released.
 //
+// Where several nodes lead groups, a waiter stays in the dispatcher of its node, and a Lender (lend.go)
+// lends it to one other node at a time.
+//
 // The package knows waiters, the stream's messages, and who leads; nothing of Raft.
 // Start at Client.Reserve.
 package waits

@@ -70,7 +70,7 @@ func openStream(peer Peer, shard uint32, giveBack func([]*jobpb.Reserved)) *stre
 func (s *stream) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wire, err := s.peer.Wait(ctx, framerpc.Late{Do: s.late})
+	wire, err := s.peer.Wait(ctx, framerpc.Late{Do: func(message []byte) { lateJobs(message, s.giveBack) }})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *stream) serve(ctx context.Context) error {
 		out.drain(ctx, wire.Send)
 	})
 	defer sending.Wait()
-	defer s.drain(wire)
+	defer drain(wire, s.giveBack)
 	defer cancel()
 	for {
 		a, err := wire.Recv()
@@ -103,21 +103,21 @@ func (s *stream) serve(ctx context.Context) error {
 
 // drain gives back the jobs that have arrived on a stream whose context has ended, and for which no
 // waiter is there any more.
-func (s *stream) drain(wire noderpc.Node_WaitClient) {
+func drain(wire noderpc.Node_WaitClient, giveBack func([]*jobpb.Reserved)) {
 	for {
 		a, err := wire.Recv()
 		if err != nil {
 			return
 		}
-		s.giveBack(a.Jobs)
+		giveBack(a.Jobs)
 	}
 }
 
-// late gives back the jobs of an answer that comes after the stream has ended here.
-func (s *stream) late(message []byte) {
+// lateJobs gives back the jobs of an answer that comes after the stream has ended here.
+func lateJobs(message []byte, giveBack func([]*jobpb.Reserved)) {
 	a := new(noderpc.WaitAnswer)
 	if a.UnmarshalVTUnsafe(message) == nil { // otherwise their reservations expire
-		s.giveBack(a.Jobs)
+		giveBack(a.Jobs)
 	}
 }
 
