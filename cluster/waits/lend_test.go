@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,7 @@ const (
 
 // pipe is a stream between two nodes, as both see it.
 type pipe struct {
+	sent *atomic.Int64
 	ctx  context.Context
 	cut  context.CancelFunc
 	up   chan *noderpc.WaitRequest
@@ -49,6 +51,7 @@ func (p clientEnd) Send(m *noderpc.WaitRequest) error {
 	if p.ctx.Err() != nil {
 		return io.EOF
 	}
+	p.sent.Add(1)
 	p.up <- m
 	return nil
 }
@@ -74,6 +77,7 @@ func (p serverEnd) Send(a *noderpc.WaitAnswer) error {
 	if p.ctx.Err() != nil {
 		return p.ctx.Err()
 	}
+	p.sent.Add(1)
 	p.down <- a
 	return nil
 }
@@ -96,7 +100,8 @@ type lendCluster struct {
 
 	mu    sync.Mutex
 	pipes []*pipe
-	sent  int // messages
+
+	sent atomic.Int64 // messages
 }
 
 type lendNode struct {
@@ -183,7 +188,7 @@ type lendPeer struct{ from, to *lendNode }
 
 func (p lendPeer) Wait(ctx context.Context, _ ...grpc.CallOption) (noderpc.Node_WaitClient, error) {
 	c := p.from.c
-	x := &pipe{up: make(chan *noderpc.WaitRequest, 10_000), down: make(chan *noderpc.WaitAnswer, 10_000)}
+	x := &pipe{sent: &c.sent, up: make(chan *noderpc.WaitRequest, 10_000), down: make(chan *noderpc.WaitAnswer, 10_000)}
 	x.ctx, x.cut = context.WithCancel(ctx)
 	c.mu.Lock()
 	c.pipes = append(c.pipes, x)
@@ -254,33 +259,38 @@ func (g *lendGroup) updates() (us []dispatch.Update) {
 
 func (g *lendGroup) run() {
 	for p := range g.log {
+		batch := []lendProposal{p}
 		time.Sleep(commit)
-		g.mu.Lock()
-		leads := g.source == p.source
-		if p.ops == nil {
-			leads = true
+		for len(g.log) > 0 {
+			batch = append(batch, <-g.log)
 		}
-		var rs []*jobpb.Result
-		for _, op := range p.ops {
-			r := &jobpb.Result{}
-			if leads {
-				r.Jobs = g.reserve(op.GetReserve())
-				if rel := op.GetRelease(); rel != nil {
-					g.makeReady(rel.Ref.Seq, rel.Ref.Generation)
-				}
+		for _, p := range batch {
+			g.apply(p)
+		}
+	}
+}
+
+func (g *lendGroup) apply(p lendProposal) {
+	g.mu.Lock()
+	leads := g.source == p.source
+	var rs []*jobpb.Result
+	for _, op := range p.ops {
+		r := &jobpb.Result{}
+		if leads {
+			r.Jobs = g.reserve(op.GetReserve())
+			if rel := op.GetRelease(); rel != nil {
+				g.makeReady(rel.Ref.Seq, rel.Ref.Generation)
 			}
-			rs = append(rs, r)
 		}
-		source, us := g.source, g.updates()
-		g.mu.Unlock()
-		source.Update(us)
-		switch {
-		case p.done == nil:
-		case leads:
-			p.done(rs, nil)
-		default:
-			p.done(nil, errors.New("it leads no more"))
-		}
+		rs = append(rs, r)
+	}
+	source, us := g.source, g.updates()
+	g.mu.Unlock()
+	source.Update(us)
+	if leads {
+		p.done(rs, nil)
+	} else {
+		p.done(nil, errors.New("it leads no more"))
 	}
 }
 
@@ -292,11 +302,12 @@ func (g *lendGroup) reserve(r *jobpb.Reserve) (got []*jobpb.Reserved) {
 				continue
 			}
 			j.times++
-			j.reserved = j.times
-			got = append(got, &jobpb.Reserved{Seq: seq, Topic: t, Generation: j.times})
+			reservation := j.times
+			j.reserved = reservation
+			got = append(got, &jobpb.Reserved{Seq: seq, Topic: t, Generation: reservation})
 			g.c.work.Go(func() {
 				time.Sleep(lease)
-				g.release(seq, j.times)
+				g.release(seq, reservation)
 			})
 		}
 	}
@@ -481,6 +492,70 @@ func (c *lendCluster) consume(ctx context.Context, n *lendNode, topics []string,
 		}
 		for _, j := range jobs {
 			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Microsecond)
+			c.groupOf(j.Seq).finish(j.Seq, j.Generation)
+		}
+	}
+}
+
+// What lending costs in messages: about none where the consumers are spread as the leaders are, and less than three
+// a job where all consumers are on one node.
+func TestMessagesOfLending(t *testing.T) {
+	for _, x := range []struct {
+		name      string
+		consumers [3]int
+		every     time.Duration // from one job to the next; 0: they are all there
+		most      float64       // messages a job
+	}{
+		{"spread", [3]int{34, 33, 33}, 500 * time.Microsecond, 0.5},
+		{"uneven", [3]int{80, 15, 5}, 500 * time.Microsecond, 1.5},
+		{"one node", [3]int{100, 0, 0}, 500 * time.Microsecond, 3},
+		{"spread, backlog", [3]int{34, 33, 33}, 0, 1},
+		{"one node, backlog", [3]int{100, 0, 0}, 0, 2},
+		{"one consumer", [3]int{1, 0, 0}, 50 * time.Millisecond, 3},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const jobs = 4000
+				c := newLendCluster(3, 4)
+				defer c.stop()
+				time.Sleep(time.Second)
+				if x.every == 0 {
+					for i := range jobs {
+						c.groups[i%4].add("a")
+					}
+				}
+				ctx, end := context.WithCancel(t.Context())
+				var consumers sync.WaitGroup
+				for n, k := range x.consumers {
+					for range k {
+						consumers.Go(func() { c.work10ms(ctx, c.nodes[n]) })
+					}
+				}
+				time.Sleep(10 * time.Millisecond)
+				before := c.sent.Load()
+				rnd := rand.New(rand.NewPCG(1, 1))
+				for i := 0; i < jobs && x.every != 0; i++ {
+					time.Sleep(time.Duration(rnd.ExpFloat64() * float64(x.every)))
+					c.groups[rnd.IntN(4)].add("a")
+				}
+				for c.left() > 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				each := float64(c.sent.Load()-before) / jobs
+				t.Logf("%.2f messages a job", each)
+				require.Less(t, each, x.most)
+				end()
+				consumers.Wait()
+			})
+		})
+	}
+}
+
+func (c *lendCluster) work10ms(ctx context.Context, n *lendNode) {
+	for ctx.Err() == nil {
+		jobs, _ := n.client.Reserve(ctx, reserveOf("a"), time.Minute)
+		for _, j := range jobs {
+			time.Sleep(10 * time.Millisecond)
 			c.groupOf(j.Seq).finish(j.Seq, j.Generation)
 		}
 	}
