@@ -127,3 +127,17 @@ func TestPrimeCountsForATopicThatAWaiterHasNamedBefore(t *testing.T) {
 	s.d.Prime([]Update{{Topic: "t", Ready: 1}})
 	require.Len(t, s.pending, 1)
 }
+
+func TestADispatcherOfSeveralStopsWithoutItsWaiters(t *testing.T) {
+	ws := NewWaiters(10)
+	var a, b fed
+	first, second := ws.Dispatcher(a.submit, nil), ws.Dispatcher(b.submit, nil)
+	_, g := waitOn(ws, 1, "x")
+	first.Stop()
+	require.Zero(t, g.calls)
+	first.Update([]Update{{Topic: "x", Ready: 1}})
+	require.Empty(t, a.pending)
+	second.Update([]Update{{Topic: "x", Ready: 1}})
+	b.answer(&jobpb.Result{Jobs: []*jobpb.Reserved{{Seq: 2}}}, nil)
+	require.Len(t, g.jobs, 1)
+}
