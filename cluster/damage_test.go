@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/datadir"
+	"tarry/cluster/diskspace"
 	"tarry/cluster/logstore"
 	"tarry/fsm/check"
 )
@@ -128,6 +129,7 @@ func usedDirectory(t *testing.T, store logstore.Kind) (now string, olds []string
 	c := newTunedCluster(t, 1, func(_ int, cfg *Config) {
 		cfg.LogStore = store
 		cfg.files = smallFiles
+		cfg.DiskLowWater = diskspace.Bytes(1 << 10) // a small ballast: the directory is copied more than a hundred times
 	})
 	jobs := 0
 	work := func(n int) {
