@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -54,17 +55,30 @@ func (l *load) halt() {
 	l.done.Wait()
 }
 
-// judge ends the load, drains the cluster, whose nodes should all be up, and
-// checks the history. maxGap bounds the longest stretch without a successful
-// write.
-func (l *load) judge(maxGap time.Duration) *history.Report {
+// writes waits until a write that is sent from now on is acknowledged. It is I6: the nodes that are
+// up at the call serve, whatever has happened before.
+func (l *load) writes() {
 	l.t.Helper()
+	since := l.config.Recorder.Now()
+	waitUntil(l.t, func() error {
+		if l.config.Recorder.LastWrite() > since {
+			return nil
+		}
+		return errors.New("no write is acknowledged")
+	})
+}
+
+// judge ends the load once writes are served, drains the cluster, whose nodes should all be up, and
+// checks the history.
+func (l *load) judge() *history.Report {
+	l.t.Helper()
+	l.writes()
 	to := l.config.Recorder.Now()
 	l.halt()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 2*patience)
 	defer cancel()
 	require.NoError(l.t, workload.Drain(ctx, l.config))
-	r := history.Check(l.config.Recorder.Ops(), history.Options{ClockBound: clockBound, MaxWriteGap: maxGap, From: l.from, To: to, Skews: l.skews})
+	r := history.Check(l.config.Recorder.Ops(), history.Options{ClockBound: clockBound, From: l.from, To: to, Skews: l.skews})
 	l.t.Logf("history: %v", r)
 	require.True(l.t, r.OK(), "invariants are broken; the history's report is above")
 	require.NotZero(l.t, r.Jobs, "a load without jobs proves nothing")

@@ -167,7 +167,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	}
 
 	c.refusesTheOlderRelease(c.follower(), next)
-	r := l.judge(maxGap)
+	r := l.judge()
 	t.Logf("operations %d, unknown outcomes %d, worst write gap %v", r.Ops, r.Unknowns(), r.WorstWriteGap)
 	c.requireEqualDigests(c.leader(), 3)
 }

@@ -18,9 +18,6 @@ type Options struct {
 	Skews []Skew
 	// Stalls are times in which a node stood still, on purpose, so that replies came late.
 	Stalls []Window
-	// MaxWriteGap is the longest accepted stretch without a successful write
-	// between From and To; 0 measures without judging.
-	MaxWriteGap time.Duration
 	// Quiet are the times without a fault, each from a heal on, and MaxQuietGap
 	// the longest accepted stretch without a successful write in one.
 	Quiet       []Window
@@ -224,9 +221,6 @@ func checkWriteGap(ops []Op, o Options, r *Report) {
 		whole.To = done[len(done)-1]
 	}
 	r.WorstWriteGap = worstGap(done, whole)
-	if o.MaxWriteGap > 0 && r.WorstWriteGap > o.MaxWriteGap {
-		r.Violate("I6", "", "no write succeeded for %v; the bound is %v", r.WorstWriteGap, o.MaxWriteGap)
-	}
 	for _, w := range o.Quiet {
 		if w.To == 0 {
 			w.To = whole.To

@@ -235,12 +235,12 @@ func (r *Recorder) Record(ops ...Op) {
 	r.ops = append(r.ops, ops...)
 	for i := range ops {
 		if ops[i].writes() {
-			r.lastWrite = max(r.lastWrite, ops[i].Complete)
+			r.lastWrite = max(r.lastWrite, ops[i].Invoke)
 		}
 	}
 }
 
-// LastWrite is when the latest acknowledged write was answered; 0 without one.
+// LastWrite is when the latest of the acknowledged writes was sent; 0 without one.
 func (r *Recorder) LastWrite() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

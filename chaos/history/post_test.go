@@ -169,6 +169,13 @@ func TestPostsAreCounted(t *testing.T) {
 
 func TestAPostIsNoSignOfWrites(t *testing.T) {
 	r := NewRecorder()
-	r.Record(Op{Kind: Deliver, Complete: 7, Post: &Post{}})
+	r.Record(Op{Kind: Deliver, Invoke: 5, Complete: 7, Post: &Post{}})
 	require.Zero(t, r.LastWrite())
+}
+
+// A reply to what was sent before a fault may come after it.
+func TestTheLastWriteCountsFromItsSending(t *testing.T) {
+	r := NewRecorder()
+	r.Record(Op{Kind: Add, Invoke: 5, Complete: 9}, Op{Kind: Add, Invoke: 7, Complete: 8, Outcome: Unknown}, Op{Kind: Add, Invoke: 3, Complete: 20})
+	require.Equal(t, int64(5), r.LastWrite())
 }
