@@ -44,9 +44,21 @@ func replaceBy(ctx context.Context, c *cli.LocalCommand, from backup.State, f *r
 	}
 	done, err := sendBackup(ctx, c, t, from, o)
 	if err != nil {
-		return cli.Interrupted(ctx, err, "the backup was not sent whole, so nothing was replaced")
+		return cli.Interrupted(ctx, sayHowToSee(err), "the backup was not sent whole, so nothing was replaced")
 	}
 	return printReplaced(c, &done, name, fmt.Sprintf("all nodes have or get the state of the backup, from entry %d of the log on", done.Index))
+}
+
+// sayHowToSee adds to the error of a lost reply how to see whether the state was replaced. A node says
+// so itself.
+func sayHowToSee(err error) error {
+	var lost *client.Error
+	if !errors.As(err, &lost) || !lost.Unknown || lost.Status != 0 {
+		return err
+	}
+	said := *lost
+	said.Message += `; the whole cluster has either the state of the backup or its state before: "tarry cluster events" and the counts show which, and only then repeat the command`
+	return &said
 }
 
 // checkSums reads a backup, and those that it needs, to their ends, so that a damaged one is
