@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"tarry/job"
@@ -59,35 +60,66 @@ func TestAReserveBeginsWithTheShardsThatThisNodeLeads(t *testing.T) {
 	}
 }
 
-func TestAWaitGetsTheJobsOfOneShardAndKeepsNoOther(t *testing.T) {
-	r := newRig(t, 4)
-	type got struct {
-		jobs []*jobpb.Reserved
-		err  error
+// announced is a group that announces its waits. If it is deaf they end with a job only, as a reserve that is under
+// way when its caller gives up.
+type announced struct {
+	*group
+	waits chan struct{} // receives when a wait begins
+	deaf  bool
+}
+
+func (a announced) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
+	if wait > 0 {
+		a.waits <- struct{}{}
+		if a.deaf {
+			ctx = context.Background()
+		}
 	}
-	for round := range 20 {
-		out := make(chan got)
+	return a.group.Reserve(ctx, r, wait)
+}
+
+// announcing returns a router whose groups announce waits.
+func (r *rig) announcing(deaf bool) (q *Queue, waits chan struct{}) {
+	waits = make(chan struct{})
+	groups := make([]Group, len(r.shards))
+	for s, g := range r.shards {
+		groups[s] = announced{g, waits, deaf}
+	}
+	return New(r.config, groups), waits
+}
+
+func TestAWaitKeepsAsManyJobsAsAskedForAndGivesBackTheOthers(t *testing.T) {
+	r := newRig(t, 4)
+	q, waits := r.announcing(true)
+	for most := range uint32(5) {
+		if most == 0 {
+			continue
+		}
+		out := make(chan []*jobpb.Reserved)
 		go func() {
-			jobs, err := r.Reserve(t.Context(), reserve(1), time.Hour)
-			out <- got{jobs, err}
+			jobs, err := q.Reserve(t.Context(), reserve(most), time.Hour)
+			assert.NoError(t, err)
+			out <- jobs
 		}()
+		for range r.shards {
+			<-waits
+		}
 		var ops []*jobpb.Op
-		for shard := range uint32(4) { // one for each, so that several shards may reserve for the waiter
-			ops = append(ops, add(idIn(shard, fmt.Sprint(round, "-"), 0), "t"))
+		for shard := range uint32(4) {
+			ops = append(ops, add(idIn(shard, fmt.Sprint(most, "-"), 0), "t"))
 		}
 		r.do(t, ops...)
-		o := <-out
-		require.NoError(t, o.err)
-		require.Len(t, o.jobs, 1)
-		c := r.topic(t, "t")
-		require.EqualValues(t, 1, c.Reserved, "only that of the waiter")
-		require.EqualValues(t, 3, c.Ready)
+		jobs := <-out
+		require.Len(t, jobs, int(most))
+		kept := map[string]bool{}
+		for _, j := range jobs {
+			kept[j.Id] = true
+		}
 		for _, op := range ops {
 			j, err := r.Job(t.Context(), op.GetAdd().Id, false)
 			require.NoError(t, err)
-			if j.Seq != o.jobs[0].Seq {
-				require.Zero(t, j.Attempts, "what was given back does not count as an attempt")
-			}
+			require.Equal(t, kept[j.Id], j.State == jobpb.State_STATE_RESERVED, j.Id)
+			require.Equal(t, kept[j.Id], j.Attempts == 1, "what was given back does not count as an attempt")
 			r.do(t, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref(j.Id)}}})
 		}
 	}
@@ -104,15 +136,19 @@ func TestAWaitEndsWithItsContextAndItsTime(t *testing.T) {
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err))
 }
 
-func TestAWaitGoesOnWhileAShardHasNoLeader(t *testing.T) {
+func TestTheFirstJobEndsTheWaitsInAllShards(t *testing.T) {
 	r := newRig(t, 4)
-	r.shards[2].down = job.NotApplied("no leader")
+	r.shards[2].down = job.NotApplied("no leader") // what fails does not end them
+	q, waits := r.announcing(false)
 	out := make(chan []*jobpb.Reserved)
 	go func() {
-		jobs, err := r.Reserve(t.Context(), reserve(1), time.Hour)
-		require.NoError(t, err)
+		jobs, err := q.Reserve(t.Context(), reserve(1), time.Hour)
+		assert.NoError(t, err)
 		out <- jobs
 	}()
+	for range r.shards {
+		<-waits
+	}
 	r.do(t, add(idIn(1, "job-", 20), "t"))
 	require.Len(t, <-out, 1)
 }
