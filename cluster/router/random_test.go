@@ -44,7 +44,7 @@ var topics = []string{"a", "b", "c"}
 func newPair(t *testing.T, shards int, seed uint64) *pair {
 	r := newRig(t, shards)
 	p := &pair{
-		r: r, one: newGroup(t, 0, 1, &r.clock), random: rand.New(rand.NewPCG(seed, 1)),
+		r: r, one: newGroup(t, 1, 1, &r.clock), random: rand.New(rand.NewPCG(seed, 1)),
 		held: map[string]held{},
 	}
 	for i := range 12 {

@@ -9,9 +9,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-
 	"tarry/fsm"
 	"tarry/internal/rates"
 	"tarry/job"
@@ -19,12 +16,11 @@ import (
 	"tarry/job/oplog"
 )
 
-// group is a Group of one state machine, without Raft. A state machine numbers its jobs 1, 2, 3 and
-// so on; the group shows the numbers that a shard gives.
+// group is a Group of one state machine, without Raft.
 type group struct {
-	t             *testing.T
-	shard, shards uint64
-	clock         *int64
+	t     *testing.T
+	shard int
+	clock *int64
 
 	mu          sync.Mutex
 	machine     *fsm.Machine
@@ -36,11 +32,33 @@ type group struct {
 	followers   []*group
 }
 
-func newGroup(t *testing.T, shard, shards int, clock *int64) *group {
+// newGroup returns group number of a cluster with several shards, or the one group of a cluster with one.
+func newGroup(t *testing.T, number, shards int, clock *int64) *group {
 	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	return &group{t: t, shard: uint64(shard), shards: uint64(shards), clock: clock, machine: m, changed: make(chan struct{}), known: true}
+	g := &group{t: t, shard: number - 1, clock: clock, machine: m, changed: make(chan struct{}), known: true}
+	for version := uint32(2); version <= job.MaxVersion; version++ {
+		g.begin(&jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{To: version}}})
+	}
+	named := &jobpb.SetCluster{ClusterId: "c"}
+	if shards > 1 {
+		named.Sharding = &jobpb.Sharding{Shards: uint32(shards), Group: uint32(number)}
+		if number == 0 {
+			named.Sharding.Voters = []*jobpb.Voter{{ServerId: "n1.a", Address: "n1:7301"}}
+		}
+	}
+	g.begin(&jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: named}})
+	return g
+}
+
+// begin does what a leader does by itself.
+func (g *group) begin(op *jobpb.Op) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	results, err := g.apply(op)
+	require.NoError(g.t, err)
+	require.NoError(g.t, job.ResultError(results[0]))
 }
 
 // rig is a router over state machines.
@@ -53,61 +71,21 @@ type rig struct {
 
 func newRig(t *testing.T, shards int) *rig {
 	r := &rig{clock: 1_700_000_000_000}
-	r.config = newGroup(t, 0, 1, &r.clock)
+	r.config = newGroup(t, 0, shards, &r.clock)
 	list := make([]Group, shards)
 	for s := range shards {
-		g := newGroup(t, s, shards, &r.clock)
+		g := newGroup(t, s+1, shards, &r.clock)
 		r.shards, list[s] = append(r.shards, g), g
 	}
-	r.config.followers = r.shards
+	if shards == 1 { // its one group is the config group too
+		r.config = r.shards[0]
+	} else {
+		r.config.followers = r.shards
+		require.NoError(t, r.config.followed())
+	}
 	r.Queue = New(r.config, list)
 	return r
 }
-
-// translate changes the seqs of a message, and the ids that are made of them.
-func translate(m proto.Message, seq func(n uint64, place bool) uint64) {
-	_, place := m.(*jobpb.Place)
-	id := func(v string) string {
-		if _, n, ok := job.ParseServerID(v); ok {
-			return job.ServerID(0, seq(n, false))
-		}
-		return v
-	}
-	r := m.ProtoReflect()
-	r.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsList() && f.Kind() == protoreflect.MessageKind:
-			for i := range v.List().Len() {
-				translate(v.List().Get(i).Message().Interface(), seq)
-			}
-		case f.IsList() && f.Kind() == protoreflect.StringKind:
-			for i := range v.List().Len() {
-				v.List().Set(i, protoreflect.ValueOfString(id(v.List().Get(i).String())))
-			}
-		case f.IsList():
-		case f.Kind() == protoreflect.MessageKind:
-			translate(v.Message().Interface(), seq)
-		case f.Kind() == protoreflect.StringKind:
-			r.Set(f, protoreflect.ValueOfString(id(v.String())))
-		case f.Name() == "seq" || f.Name() == "job_seq" || f.Name() == "last_seq":
-			if v.Uint() != 0 {
-				r.Set(f, protoreflect.ValueOfUint64(seq(v.Uint(), place)))
-			}
-		}
-		return true
-	})
-}
-
-// inner is the seq that the state machine knows; outer is the reverse. No job has the inner seq of a number of
-// another shard, but in a place it comes behind the seqs that are smaller.
-func (g *group) inner(seq uint64, place bool) uint64 {
-	if !place && (seq-1)%g.shards != g.shard {
-		return 1 << 50
-	}
-	return (seq + g.shards - 1 - g.shard) / g.shards
-}
-
-func (g *group) outer(seq uint64, _ bool) uint64 { return (seq-1)*g.shards + g.shard + 1 }
 
 // apply applies ops as one entry, after an advance.
 func (g *group) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
@@ -117,8 +95,6 @@ func (g *group) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
 	data := oplog.AppendEntryHeader(nil, *g.clock)
 	advance := &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1000}}}
 	for _, op := range append([]*jobpb.Op{advance}, ops...) {
-		op = proto.CloneOf(op)
-		translate(op, g.inner)
 		var err error
 		if data, err = oplog.AppendOp(data, op); err != nil {
 			return nil, err
@@ -129,24 +105,43 @@ func (g *group) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range results[0] {
-		translate(r, g.outer)
-	}
 	close(g.changed)
 	g.changed = make(chan struct{})
 	return results[0][1:], nil
 }
 
-// Do implements Group. What the config group does, all shards do.
+// followed lets all shards follow the config group g.
+func (g *group) followed() error {
+	if len(g.followers) == 0 {
+		return nil
+	}
+	c, err := g.machine.OpenConfig()
+	if err != nil {
+		return err
+	}
+	defer func() { require.NoError(g.t, c.Close()) }()
+	for _, f := range g.followers {
+		for {
+			at := f.machine.ConfigGroup()
+			next, err := c.For(&at)
+			if err != nil || next == nil {
+				require.NoError(g.t, err)
+				break
+			}
+			f.begin(&jobpb.Op{Kind: &jobpb.Op_ConfigLog{ConfigLog: next}})
+		}
+	}
+	return nil
+}
+
+// Do implements Group.
 func (g *group) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.entries++
 	results, err := g.apply(ops...)
-	for _, f := range g.followers {
-		if _, ferr := f.Do(context.Background(), ops); err == nil {
-			err = ferr
-		}
+	if err == nil {
+		err = g.followed()
 	}
 	return results, err
 }
@@ -212,34 +207,11 @@ func (g *group) endAndReserve(ops []*jobpb.Op, r *jobpb.Reserve) ([]*jobpb.Resul
 // Rates and TotalRates implement Group: each shard has added one job more than the one before.
 func (g *group) Rates(string) rates.Series { return g.TotalRates() }
 func (g *group) TotalRates() rates.Series {
-	return rates.Series{Start: time.UnixMilli(1_700_000_000_000), Samples: []job.TopicEvents{{job.TopicAdded: g.shard + 1}}}
-}
-
-// shownWatch shows the numbers of a shard.
-type shownWatch struct {
-	*fsm.Watch
-	of *group
-}
-
-func (w shownWatch) Add(reservations []job.Token) error {
-	inner := make([]job.Token, len(reservations))
-	for i, t := range reservations {
-		inner[i] = job.Token{Seq: w.of.inner(t.Seq, false), Generation: t.Generation}
-	}
-	return w.Watch.Add(inner)
-}
-
-func (w shownWatch) Take() (ended []job.Token) {
-	for _, t := range w.Watch.Take() {
-		ended = append(ended, job.Token{Seq: w.of.outer(t.Seq, false), Generation: t.Generation})
-	}
-	return ended
+	return rates.Series{Start: time.UnixMilli(1_700_000_000_000), Samples: []job.TopicEvents{{job.TopicAdded: uint64(g.shard) + 1}}}
 }
 
 // WatchWith implements Group.
-func (g *group) WatchWith(wake chan struct{}) job.Watch {
-	return shownWatch{g.machine.WatchWith(wake), g}
-}
+func (g *group) WatchWith(wake chan struct{}) job.Watch { return g.machine.WatchWith(wake) }
 
 // KnowsLeader implements Group.
 func (g *group) KnowsLeader() (known, here bool) { return g.known, g.here }
@@ -252,15 +224,9 @@ func (g *group) Read(_ context.Context, r *jobpb.Read, _ bool) (*jobpb.ReadResul
 	if _, err := g.apply(); err != nil {
 		return nil, err
 	}
-	r = proto.CloneOf(r)
-	translate(r, g.inner)
 	v := g.machine.View()
 	defer func() { require.NoError(g.t, v.Close()) }()
-	a, err := v.Read(r)
-	if err == nil {
-		translate(a, g.outer)
-	}
-	return a, err
+	return v.Read(r)
 }
 
 func add(id, topic string) *jobpb.Op {
