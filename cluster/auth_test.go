@@ -43,7 +43,7 @@ func TestOperationsHavePrincipalsOnEveryNode(t *testing.T) {
 	}
 	first := putToken(t, "root", []string{"*"}, auth.VerbNames())
 	first.GetPutToken().Bootstrap = true
-	changed := follower.shard.AuthChanged()
+	changed := follower.AuthChanged()
 	require.Empty(t, code(t.Context(), follower, first))
 	select {
 	case <-changed:

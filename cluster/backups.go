@@ -26,6 +26,9 @@ const backupHold = 10 * time.Second
 // it but to answer two small questions. The state has everything that was acknowledged before
 // the call; with o.Stale it is what this node has, and no other node is asked.
 func (n *Node) Backup(ctx context.Context, to io.Writer, o job.BackupOptions) error {
+	if err := n.oneShard("backups are not made"); err != nil {
+		return err
+	}
 	select {
 	case n.backingUp <- struct{}{}:
 		defer func() { <-n.backingUp }()

@@ -59,6 +59,9 @@ type Config struct {
 
 	Join            []string // gossip addresses of nodes to find the cluster by
 	BootstrapExpect int      // voters of a new cluster; 0: only ever join
+	// Shards is how many shards the cluster has that a new node starts or joins; 0: one. For an existing
+	// directory it must be 0 or the number of its cluster.
+	Shards int
 	// JoinInvitationFile has the invitation of a node that is in no cluster; empty: it has none.
 	JoinInvitationFile string
 

@@ -16,7 +16,9 @@ import (
 func (n *Node) diskChanged(s diskspace.State) {
 	n.members.Evaluate()
 	if s.Low {
-		n.shard.makeRoom()
+		for _, g := range n.groups {
+			g.shard.makeRoom()
+		}
 	}
 }
 
@@ -24,6 +26,9 @@ func (n *Node) diskChanged(s diskspace.State) {
 func (n *Node) warnings() (list []string) {
 	if d := n.disk.State(); d.Low {
 		list = append(list, "the disk of this node is low: "+d.String())
+	}
+	for _, p := range n.leaderlessShards(time.Now()) {
+		list = append(list, p.Text)
 	}
 	if why := n.raftTrouble(); why != "" {
 		list = append(list, "this node does not take part: "+why)

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -40,19 +42,32 @@ func (n *Node) BeginStop() {
 // node stays a member of the cluster.
 func (n *Node) Drain(ctx context.Context) {
 	n.BeginStop()
-	n.shard.waits.Drain()
-	if n.shard.raft.State() != raft.Leader || n.onlyVoter() {
-		return
-	}
-	done := make(chan error, 1)
-	go func() { done <- n.shard.transfer() }() // ends when Raft stops, at the latest
-	select {
-	case err := <-done:
-		if err != nil {
-			n.log.Warn("could not transfer leadership before stopping", "error", err)
+	n.endWaits()
+	done := make(chan error, len(n.groups))
+	leads := 0
+	for _, g := range n.groups {
+		if g.shard.raft.State() == raft.Leader && !g.onlyVoter() {
+			leads++
+			go func() { done <- g.errorIn(g.shard.transfer()) }() // ends when Raft stops, at the latest
 		}
-	case <-ctx.Done():
-		n.log.Warn("could not transfer leadership before stopping", "error", ctx.Err())
+	}
+	for range leads {
+		select {
+		case err := <-done:
+			if err != nil {
+				n.log.Warn("could not transfer leadership before stopping", "error", err)
+			}
+		case <-ctx.Done():
+			n.log.Warn("could not transfer leadership before stopping", "error", ctx.Err())
+			return
+		}
+	}
+}
+
+// endWaits ends waiting reserves, and lets none wait until the waits are resumed.
+func (n *Node) endWaits() {
+	for _, g := range n.groups {
+		g.shard.waits.Drain()
 	}
 }
 
@@ -68,7 +83,7 @@ func (n *Node) beginDrain() (changed bool, err error) {
 	if !n.draining.Begin() {
 		return false, nil
 	}
-	n.shard.waits.Drain()
+	n.endWaits()
 	n.log.Info("this node is drained; it does not lead, and clients should use other nodes, until the drain is undone or the node restarts")
 	return true, nil
 }
@@ -80,7 +95,9 @@ func (n *Node) endDrain() error {
 		return n.isStopping()
 	}
 	if n.draining.End() {
-		n.shard.waits.Resume()
+		for _, g := range n.groups {
+			g.shard.waits.Resume()
+		}
 		n.lastTransfer = time.Time{}
 		n.log.Info("this node is not drained any more")
 	}
@@ -122,10 +139,10 @@ func (n *Node) SetDrained(ctx context.Context, drained bool) error {
 		}
 		return membership.NoHeir(n.cfg.NodeID)
 	}
-	if err = n.members.TransferFrom(ctx); err == nil {
+	if err = n.transferAll(ctx); err == nil {
 		return nil
 	}
-	if began && n.shard.raft.State() == raft.Leader && n.endDrain() == nil {
+	if began && n.leadsAny() && n.endDrain() == nil {
 		return job.Errorf(job.CodeOf(err), "%w; the node still leads, and is not drained", err)
 	}
 	return job.Errorf(job.CodeOf(err), "%w; the node stays drained", err)
@@ -168,6 +185,19 @@ func (n *Node) mayTransfer(now time.Time) bool {
 	return true
 }
 
-func (n *Node) onlyVoter() bool {
-	return len(raftconfig.Voters(raftconfig.Latest(n.shard.raft))) <= 1
+// transferAll transfers leadership of all groups that this node leads.
+func (n *Node) transferAll(ctx context.Context) error {
+	errs := []error{n.members.TransferFrom(ctx)}
+	for _, g := range n.dataGroups() {
+		errs = append(errs, g.errorIn(g.member.TransferFrom(ctx)))
+	}
+	return errors.Join(errs...)
+}
+
+func (n *Node) leadsAny() bool {
+	return slices.ContainsFunc(n.groups, func(g *group) bool { return g.shard.raft.State() == raft.Leader })
+}
+
+func (g *group) onlyVoter() bool {
+	return len(raftconfig.Voters(raftconfig.Latest(g.shard.raft))) <= 1
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/nodetls"
+	"tarry/cluster/raftconfig"
 	"tarry/cluster/report"
 	"tarry/internal/invitation"
 	"tarry/job"
@@ -19,12 +22,30 @@ import (
 func (n *Node) clusterID() string { return n.shard.machine.ClusterID() }
 
 // decisions implements membership.Decisions.
-type decisions struct{ *Shard }
+type decisions struct {
+	*Shard
+	shards int
+}
+
+// sharding returns how many shards the cluster begins with, and with which voters; nil: one.
+func (d decisions) sharding() *jobpb.Sharding {
+	if d.shards <= 1 {
+		return nil
+	}
+	s := &jobpb.Sharding{Shards: uint32(d.shards)}
+	for _, server := range raftconfig.Latest(d.raft).Servers {
+		if server.Suffrage == raft.Voter {
+			s.Voters = append(s.Voters, &jobpb.Voter{ServerId: string(server.ID), Address: string(server.Address)})
+		}
+	}
+	return s
+}
 
 func (d decisions) Shown(ctx context.Context) error { return d.shown(ctx) }
 
 func (d decisions) SetClusterID(ctx context.Context, id string) error {
-	return d.one(ctx, &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: id}}})
+	op := &jobpb.SetCluster{ClusterId: id, Sharding: d.sharding()}
+	return d.one(ctx, &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: op}})
 }
 
 func (d decisions) Forget(ctx context.Context, serverID, nodeID string) error {
@@ -61,7 +82,11 @@ type condition struct{ n *Node }
 
 func (c condition) Disk() diskpolicy.Health {
 	d := c.n.disk.State()
-	return diskpolicy.Health{Low: d.Low, Free: d.Free, LogWrite: c.n.shard.stores.WriteTime()}
+	h := diskpolicy.Health{Low: d.Low, Free: d.Free}
+	for _, g := range c.n.groups {
+		h.LogWrite = max(h.LogWrite, g.shard.stores.WriteTime())
+	}
+	return h
 }
 
 func (c condition) Trouble() string { return c.n.raftTrouble() }
@@ -71,12 +96,15 @@ func (c condition) Drained() bool   { return c.n.Draining() }
 func (c condition) Problems(now time.Time) []*report.Problem {
 	n := c.n
 	list := append(n.mux.CertificateProblems(now), n.standbyProblems()...)
+	list = append(list, n.leaderlessShards(now)...)
 	if p := n.members.Foreign(now); p != nil {
 		list = append(list, p)
 	}
-	for _, use := range n.shard.machine.LimitUses() {
-		if why := use.Reason(); why != "" {
-			list = append(list, report.NewProblem(report.LimitNear, "", "%s", why))
+	for _, g := range n.groups {
+		for _, use := range g.shard.machine.LimitUses() {
+			if why := use.Reason(); why != "" {
+				list = append(list, report.NewProblem(report.LimitNear, "", "%s%s", g.inShard(), why))
+			}
 		}
 	}
 	if n.cfg.Problems != nil {

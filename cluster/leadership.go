@@ -127,7 +127,10 @@ func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
 	if err = s.clockKnown(ctx, asked); err != nil {
 		return 0, err
 	}
-	return term, s.settle(ctx) // last: it is the first entry that has this node's time
+	if err = s.settle(ctx); err != nil { // it is the first entry that has this node's time
+		return 0, err
+	}
+	return term, s.becomeGroup(ctx)
 }
 
 // clockKnown waits until the clock cannot move the queue's time far: it agrees with the

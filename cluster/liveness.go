@@ -101,7 +101,14 @@ func newLiveness(s *Shard) *liveness {
 // Responds returns nil if the node's main loops respond before ctx ends: Raft's, and that of the
 // state machine, which must apply what is committed. It must not be called after Stop, because
 // Raft then completes nothing.
-func (n *Node) Responds(ctx context.Context) error { return n.shard.liveness.check(ctx) }
+func (n *Node) Responds(ctx context.Context) error {
+	for _, g := range n.groups {
+		if err := g.shard.liveness.check(ctx); err != nil {
+			return g.errorIn(err)
+		}
+	}
+	return nil
+}
 
 // RestartFixes reports whether a node that had to stop with this error only needs to be
 // started again.

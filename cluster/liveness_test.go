@@ -50,7 +50,7 @@ func TestAProbeBesideAStopIsWaitedForOrDoesNotBegin(t *testing.T) {
 				case <-stopped:
 					return
 				default:
-					_ = n.raftSilent()
+					_ = n.raftSilent(&n.group)
 					_ = n.shard.liveness.check(t.Context())
 				}
 			}

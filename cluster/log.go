@@ -37,6 +37,9 @@ func (n *Node) Log(ctx context.Context, to job.LogWriter, o job.LogOptions) erro
 	if !n.raftRuns.Load() {
 		return job.NotApplied("this node has not started yet")
 	}
+	if err := n.oneShard("the log is not sent"); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxLogTime)
 	defer cancel()
 	if err := n.shard.checkLogReader(o); err != nil {

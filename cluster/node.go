@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
-	"tarry/cluster/ackguard"
 	"tarry/cluster/backupschedule"
 	"tarry/cluster/clockguard"
 	"tarry/cluster/datadir"
@@ -25,38 +24,37 @@ import (
 	"tarry/cluster/membership"
 	"tarry/cluster/noderpc"
 	"tarry/cluster/nodetls"
-	"tarry/cluster/raftwire"
 	"tarry/cluster/standby"
 	"tarry/cluster/transport"
 	"tarry/cluster/waits"
+	"tarry/fsm/store"
 	"tarry/job"
 )
 
 // Node is one running node. It implements api.Operator; its Queue serves clients.
 type Node struct {
-	shard    *Shard // the only one; its state also has the cluster's id and version
-	cfg      Config
-	log      *slog.Logger
-	cutoff   logCutoff
-	events   *events.Log
-	data     *datadir.Dir
-	mux      *transport.Mux
-	conns    *leaderrpc.Conns
-	rpc      *grpc.Server // of membership, for members
-	openRPC  *grpc.Server // of membership, for others
-	frames   *leaderrpc.Frames
-	loop     *loopWatch
-	calls    *framerpc.Server // of the shard
-	trans    *ackguard.Transport
-	acks     *ackguard.Guard
-	members  *membership.Membership
-	registry *prometheus.Registry
+	group                     // the config group, whose state has the cluster's id, version and members
+	groups      []*group      // all, by their numbers: that one, and those of the shards if they are several
+	cache       *store.Cache  // of the groups' states if there are several
+	clusterNews chan struct{} // a wake-up: the cluster's id or its forgotten members have changed
+	cfg         Config
+	log         *slog.Logger
+	cutoff      logCutoff
+	events      *events.Log
+	data        *datadir.Dir
+	mux         *transport.Mux
+	conns       *leaderrpc.Conns
+	rpc         *grpc.Server // of membership, for members
+	openRPC     *grpc.Server // of membership, for others
+	frames      *leaderrpc.Frames
+	calls       *framerpc.Server // of the groups
+	members     *membership.Membership
+	registry    *prometheus.Registry
 
 	disk   *diskspace.Watch
 	ctx    context.Context // ends when the node stops
 	cancel context.CancelFunc
 
-	hasState bool // Raft has run in this directory before
 	raftRuns atomic.Bool
 	started  bool         // membership runs
 	draining *waits.Drain // it is about to stop, or an operator has drained it
@@ -90,7 +88,7 @@ func Start(cfg Config) (*Node, error) {
 		cfg.wall = wallClock
 	}
 	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, clockguard.DefaultMaxOffset)
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), events: events.NewLog(), draining: waits.NewDrain(), operatorDrains: make(chan struct{}, 1), backingUp: make(chan struct{}, 1), restoring: make(chan struct{}, 1), logReaders: make(chan struct{}, maxLogReaders)}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), events: events.NewLog(), clusterNews: make(chan struct{}, 1), draining: waits.NewDrain(), operatorDrains: make(chan struct{}, 1), backingUp: make(chan struct{}, 1), restoring: make(chan struct{}, 1), logReaders: make(chan struct{}, maxLogReaders)}
 	n.log = n.events.Logger(n.cutoff.logger(cfg.Logger)).With("node", cfg.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(); err != nil {
@@ -103,7 +101,7 @@ func Start(cfg Config) (*Node, error) {
 func (n *Node) start() error {
 	for _, step := range []func() error{
 		n.openDir,
-		n.openShard,
+		n.openGroups,
 		n.listen,
 		n.makeMembers, // Raft gets addresses from it
 		n.serve,       // before checkAcks: nodes that start together ask each other
@@ -133,22 +131,6 @@ func (n *Node) openDir() (err error) {
 	return nil
 }
 
-func (n *Node) openShard() (err error) {
-	serverID := n.data.ServerID()
-	n.acks = ackguard.New(ackguard.Config{
-		ServerID: serverID, Logger: n.log,
-		OnRollback: func(err error) { n.cfg.Fatal(datadir.WithRejoin(err, n.cfg.DataDir)) },
-	})
-	n.shard, err = openShard(shardConfig{
-		Timing: cmp.Or(n.cfg.timing, DefaultTiming()), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
-		Dir: n.data.Shard(0), Cache: n.cfg.CacheBytes, Tables: n.cfg.OpenFiles.Tables,
-		Logger: n.log, Registry: n.registry, Host: host{n}, SentPart: n.cfg.sentPart,
-		MaxClockOffset: n.cfg.MaxClockOffset, MetricsTopics: n.cfg.MetricsTopics,
-		LogStore: n.data.LogStore(), wrapLog: n.cfg.wrapLog, files: n.cfg.files,
-	})
-	return err
-}
-
 func (n *Node) listen() error {
 	advertised, err := advertise(n.cfg.AdvertiseHost, n.cfg.ClusterAddr)
 	if err != nil {
@@ -165,9 +147,6 @@ func (n *Node) listen() error {
 
 func (n *Node) makeMembers() (err error) {
 	n.backups = n.newBackups()
-	if n.hasState, err = n.shard.hasState(); err != nil {
-		return fmt.Errorf("look for Raft's state: %w", err)
-	}
 	if err = n.checkInvitation(); err != nil {
 		return err
 	}
@@ -176,55 +155,19 @@ func (n *Node) makeMembers() (err error) {
 		ClusterAddr: n.mux.Addr().String(), HTTPAddr: n.cfg.HTTPAdvertise,
 		GossipBind: n.cfg.GossipAddr, AdvertiseHost: n.cfg.AdvertiseHost,
 		Join: n.cfg.Join, Expect: n.cfg.BootstrapExpect, Version: n.cfg.Version,
-		HasState: n.hasState, Logger: n.log,
-		Facts: n.shard.machine, Decisions: decisions{n.shard}, Clocks: clocks{n.shard}, Condition: condition{n}, Backups: n.backupDir(),
+		HasState: n.hasState, Shards: n.shards(), Committed: n.shard.committedConfiguration, CatchUp: n.catchUp, Logger: n.log,
+		Facts: n.shard.machine, Decisions: decisions{n.shard, n.shards()}, Clocks: clocks{n.shard}, Condition: condition{n}, Backups: n.backupDir(),
 		Invitation: n.invitation(), InvitationUsed: n.cfg.InvitationUsed,
 		Runs: job.ReleaseVersions(), NonVoter: n.cfg.NonVoter, HoldVersion: n.cfg.HoldVersion,
-		Dial: n.conns.Get, Acks: n.acks, MaxClockOffset: n.cfg.MaxClockOffset,
+		Dial: n.conns.Get, Acks: n.guards(), MaxClockOffset: n.cfg.MaxClockOffset,
 		GossipKeys: n.cfg.GossipKeys, GossipVerify: n.cfg.GossipVerify, SecureCalls: n.cfg.TLS.Mode == nodetls.Require,
 		Timing: n.cfg.membership,
 	})
 	if err != nil {
 		return err
 	}
+	n.joinGroups()
 	n.follower = n.newFollower()
-	return nil
-}
-
-// checkAcks returns an error if the data directory has lost what it acknowledged.
-func (n *Node) checkAcks() error {
-	if !n.hasState {
-		return nil
-	}
-	servers, position, err := n.shard.logPosition()
-	if err != nil {
-		return err
-	}
-	n.members.AskAcks(n.ctx, servers)
-	if err := n.acks.Check(position); err != nil {
-		return datadir.WithRejoin(err, n.cfg.DataDir)
-	}
-	return nil
-}
-
-func (n *Node) startRaft() error {
-	n.trans = n.acks.Transport(raftwire.Config{
-		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout, Stall: transport.RaftStall,
-		Logger: n.log.With("part", "raft"),
-	})
-	trans := boundAppends(n.trans)
-	if n.cfg.wrapTransport != nil {
-		trans = n.cfg.wrapTransport(trans)
-	}
-	if err := n.shard.start(trans); err != nil {
-		return err
-	}
-	n.loop = newLoopWatch(n.shard, n.trans.Receiving)
-	n.shard.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tarry_raft_silent_seconds", Help: "For how long Raft's main loop has not responded on this node; 0 while it does.",
-	}, func() float64 { return n.raftSilent().Seconds() }))
-	n.raftRuns.Store(true)
-	n.acks.Start(n.shard.raft)
 	return nil
 }
 
@@ -242,7 +185,7 @@ func (n *Node) serve() error {
 	n.rpc, n.openRPC, n.calls = leaderrpc.NewServer(admit), leaderrpc.NewStrangerServer(admit), leaderrpc.NewFrameServer(admit)
 	n.members.Register(n.rpc)
 	n.members.Register(n.openRPC)
-	noderpc.RegisterNodeServer(n.calls, &service{shard: n.shardNumber, standby: n.standbyAsLeader})
+	noderpc.RegisterNodeServer(n.calls, &service{shard: n.shardOf, standby: n.standbyAsLeader})
 	members, strangers := splitCallers(n.mux.RPC(), admission{member: n.members.Configured}.isMember, n.work.Go)
 	n.work.Go(func() { n.serveCalls(n.rpc.Serve, members) })
 	n.work.Go(func() { n.serveCalls(n.openRPC.Serve, strangers) })
@@ -254,17 +197,6 @@ func (n *Node) serveCalls(serve func(net.Listener) error, l net.Listener) {
 	if err := serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) && !errors.Is(err, net.ErrClosed) {
 		n.log.Error("the service for other nodes ended", "error", err)
 	}
-}
-
-// Queue returns the queue of all topics, which implements api.Queue. With one Raft group it is the
-// Shard itself: there is nothing between.
-func (n *Node) Queue() *Shard { return n.shard }
-
-func (n *Node) shardNumber(number uint32) *Shard {
-	if number != 0 || !n.raftRuns.Load() {
-		return nil
-	}
-	return n.shard
 }
 
 // Metrics returns the node's metrics, for /metrics.
@@ -293,12 +225,7 @@ func (n *Node) release() error {
 		n.openRPC.Stop()
 		n.calls.Stop()
 	}
-	if n.shard != nil {
-		errs = append(errs, n.shard.stop())
-	}
-	if n.trans != nil {
-		errs = append(errs, n.trans.Close())
-	}
+	errs = append(errs, n.stopGroups()...)
 	if n.conns != nil {
 		n.conns.Close()
 		n.frames.Close()

@@ -48,7 +48,12 @@ func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 }
 
 // Verify implements api.Operator.
-func (n *Node) Verify(ctx context.Context) (job.Verification, error) { return n.shard.Verify(ctx) }
+func (n *Node) Verify(ctx context.Context) (job.Verification, error) {
+	if err := n.oneShard("states are not compared"); err != nil {
+		return job.Verification{}, err
+	}
+	return n.shard.Verify(ctx)
+}
 
 // RemoveMember implements api.Operator.
 func (n *Node) RemoveMember(ctx context.Context, id string) error { return n.members.Remove(ctx, id) }
@@ -82,9 +87,11 @@ func (n *Node) Leave(ctx context.Context) error {
 	return nil
 }
 
-// votes reports whether this node is a voter.
+// votes reports whether this node is a voter of all groups.
 func (n *Node) votes() bool {
-	return slices.Contains(raftconfig.Voters(raftconfig.Latest(n.shard.raft)), raft.ServerID(n.data.ServerID()))
+	return !slices.ContainsFunc(n.groups, func(g *group) bool {
+		return !slices.Contains(raftconfig.Voters(raftconfig.Latest(g.shard.raft)), raft.ServerID(n.data.ServerID()))
+	})
 }
 
 // lostForGood is what to do if there will be no leader; empty for the first minute.
@@ -123,8 +130,10 @@ func (n *Node) Readiness() job.Readiness {
 		// Who replaces the disks of one node after the other goes by this.
 		r.Reasons = append(r.Reasons, "the node does not vote yet: it must have the leader's state and stay caught up for a while first; until then do not stop another voter")
 	}
-	if why := n.shard.replay.why(); why != "" {
-		r.Reasons = append(r.Reasons, why)
+	for _, g := range n.groups {
+		if why := g.shard.replay.why(); why != "" {
+			r.Reasons = append(r.Reasons, g.inShard()+why)
+		}
 	}
 	r.Ready = len(r.Reasons) == 0
 	r.Warnings = n.warnings()

@@ -36,7 +36,7 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	c.NoLegacyTelemetry = true
 	c.ShutdownOnRemove = false
 	c.Logger = newRaftLogger(s.log)
-	cache := logstore.NewCache(s.stores.Log, logCacheBytes, logCacheEntries)
+	cache := logstore.NewCache(s.stores.Log, s.cfg.logCacheBytes, logCacheEntries)
 	s.raft, err = raft.NewRaft(c, s.adapter, replayLog{cache, s.replay}, s.stores.Stable, s.adapter.Snapshots(), t)
 	if err != nil {
 		return fmt.Errorf("start Raft: %w", err)

@@ -86,15 +86,15 @@ func newLoopWatch(s *Shard, receiving func() bool) *loopWatch {
 
 // watched returns the loop that can be probed now; nil: it is starting or stopping, and a probe
 // might not end.
-func (n *Node) watched() *loopWatch {
-	if !n.raftRuns.Load() || n.shard.ctx.Err() != nil {
+func (n *Node) watched(g *group) *loopWatch {
+	if !n.raftRuns.Load() || g.shard.ctx.Err() != nil {
 		return nil
 	}
-	return n.loop
+	return g.loop
 }
 
-func (n *Node) raftSilent() time.Duration {
-	if w := n.watched(); w != nil {
+func (n *Node) raftSilent(g *group) time.Duration {
+	if w := n.watched(g); w != nil {
 		return w.silent(time.Now())
 	}
 	return 0
@@ -103,8 +103,12 @@ func (n *Node) raftSilent() time.Duration {
 // raftTrouble returns why this node's Raft does not take part; empty: it does, as far as it is
 // known. It does not block.
 func (n *Node) raftTrouble() string {
-	if w := n.watched(); w != nil {
-		return w.trouble(time.Now())
+	for _, g := range n.groups {
+		if w := n.watched(g); w != nil {
+			if why := w.trouble(time.Now()); why != "" {
+				return g.inShard() + why
+			}
+		}
 	}
 	return ""
 }

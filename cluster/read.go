@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"tarry/auth"
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/internal/hook"
@@ -138,11 +137,3 @@ func (c *confirmations) run(ctx context.Context) {
 		}
 	}
 }
-
-// Auth returns the tokens of clients and their settings, as this node has applied them. It is
-// cheap and does not block.
-func (s *Shard) Auth() *auth.State { return s.machine.Auth() }
-
-// AuthChanged returns a channel that is closed when Auth may return another state. To miss no
-// change, call it before Auth.
-func (s *Shard) AuthChanged() <-chan struct{} { return s.machine.AuthChanged() }

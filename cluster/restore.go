@@ -58,6 +58,9 @@ func (n *Node) Restore(ctx context.Context, from io.Reader, o job.RestoreOptions
 
 // mayRestore returns an error unless this node leads a cluster whose state can be replaced.
 func (n *Node) mayRestore(o job.RestoreOptions) error {
+	if err := n.oneShard("a backup does not replace the state"); err != nil {
+		return err
+	}
 	s := n.shard
 	if s.leadership.Load() == nil {
 		l, _ := s.leaders.Get()

@@ -12,18 +12,18 @@ import (
 	"tarry/cluster/datadir"
 	"tarry/cluster/diskspace"
 	"tarry/cluster/noderpc"
+	"tarry/job/jobpb"
 )
 
 // shardConfig has the settings of a Shard.
 type shardConfig struct {
 	Timing
-	Number   uint32
+	Number   uint32 // of the Raft group
 	ServerID string // Raft id of this node
 	NodeID   string
 	Dir      string
-	Cache    int64
-	Tables   int // of the state that are open at a time
-	Logger   *slog.Logger
+	budget
+	Logger *slog.Logger
 	// MetricsTopics is how many topics have metrics of their own.
 	MetricsTopics int
 	Registry      prometheus.Registerer // gets the shard's metrics, each with the label shard
@@ -59,26 +59,52 @@ type Host interface {
 	ClockWentOff()
 	// ConfirmLeader reports in which term this node leads; see ackguard.Guard.
 	ConfirmLeader(ctx context.Context) (term uint64, err error)
+	// Sharding returns the cluster's id and what the state of a data group is to have of it; nil: the
+	// shard is of group 0, whose leader names the cluster. The id is empty while it is not known.
+	Sharding() (clusterID string, s *jobpb.Sharding)
 	// Lead runs while this node is the established leader, until ctx ends.
 	Lead(ctx context.Context)
 }
 
-// host is a node as its shard sees it.
-type host struct{ n *Node }
+// host is a node as the shard of one of its groups sees it.
+type host struct {
+	n *Node
+	g *group
+}
 
-func (h host) Fatal(err error)          { h.n.cfg.Fatal(datadir.WithRoom(err, h.n.cfg.DataDir)) }
-func (h host) ClusterChanged()          { h.n.members.ClusterIDChanged() }
-func (h host) AddsRefused() string      { return h.n.members.AddsRefused() }
-func (h host) Disk() diskspace.State    { return h.n.disk.State() }
-func (h host) TransferAttempts() uint64 { return h.n.members.TransferAttempts() }
-func (h host) Wall() time.Time          { return h.n.cfg.wall() }
-func (h host) ClockWentOff()            { h.n.members.Evaluate() }
+func (h host) Fatal(err error)       { h.n.cfg.Fatal(datadir.WithRoom(err, h.n.cfg.DataDir)) }
+func (h host) AddsRefused() string   { return h.n.members.AddsRefused() }
+func (h host) Disk() diskspace.State { return h.n.disk.State() }
+func (h host) Wall() time.Time       { return h.n.cfg.wall() }
+func (h host) ClockWentOff()         { h.n.members.Evaluate() }
 
-func (h host) ConfirmClock(ctx context.Context) error { return h.n.members.ClockGuard().Confirm(ctx) }
+func (h host) ClusterChanged() {
+	if h.g.number == 0 {
+		h.n.members.ClusterIDChanged()
+		h.n.checkShards()
+		poke(h.n.clusterNews)
+	}
+}
+
+func (h host) TransferAttempts() uint64 {
+	if h.g.member != nil {
+		return h.g.member.TransferAttempts()
+	}
+	return h.n.members.TransferAttempts()
+}
+
+func (h host) ConfirmClock(ctx context.Context) error {
+	if h.g.member != nil {
+		return h.g.member.ClockGuard().Confirm(ctx)
+	}
+	return h.n.members.ClockGuard().Confirm(ctx)
+}
 
 func (h host) ConfirmLeader(ctx context.Context) (term uint64, err error) {
-	return h.n.acks.ConfirmLeader(ctx)
+	return h.g.acks.ConfirmLeader(ctx)
 }
+
+func (h host) Sharding() (string, *jobpb.Sharding) { return h.n.shardingOf(h.g) }
 
 func (h host) Peer(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error) {
 	c, err := h.n.frames.Get(ctx, serverID, addr)
@@ -88,9 +114,13 @@ func (h host) Peer(ctx context.Context, serverID, addr string) (noderpc.NodeClie
 	return noderpc.NewNodeClient(c), nil
 }
 
-// Lead does the node's work while it leads its shard, until ctx ends.
+// Lead does the node's work while it leads the group, until ctx ends.
 func (h host) Lead(ctx context.Context) {
 	n := h.n
+	if h.g.member != nil {
+		h.g.member.Lead(ctx)
+		return
+	}
 	var work sync.WaitGroup
 	defer work.Wait()
 	if n.cfg.Lead != nil {

@@ -29,8 +29,8 @@ func (s *Shard) openStores() (err error) {
 		return fmt.Errorf("open the Raft log: %w", err)
 	}
 	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
-		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OpenTables: s.cfg.Tables, OnFatal: s.fatal, Point: hook.Point,
-		MemTableBytes: s.cfg.files.memTableBytes,
+		Cache: s.cfg.shared, CacheBytes: s.cfg.cacheBytes, OpenTables: s.cfg.tables, MemTableBytes: s.cfg.memTableBytes,
+		OnFatal: s.fatal, Point: hook.Point,
 	}); err != nil {
 		return fmt.Errorf("open the state machine: %w", err)
 	}
@@ -92,11 +92,15 @@ func (s *Shard) logPosition() ([]raft.Server, ackguard.LogPosition, error) {
 	if err != nil {
 		return nil, ackguard.LogPosition{}, err
 	}
-	var servers []raft.Server
-	if len(applied.Configuration) > 0 {
-		servers = raft.DecodeConfiguration(applied.Configuration).Servers
+	return s.committedConfiguration().Servers, ackguard.LogPosition{Term: term, LastIndex: max(last, applied.Index)}, nil
+}
+
+// committedConfiguration returns Raft's last configuration that is applied here.
+func (s *Shard) committedConfiguration() (c raft.Configuration) {
+	if encoded := s.machine.Applied().Configuration; len(encoded) > 0 {
+		c = raft.DecodeConfiguration(encoded)
 	}
-	return servers, ackguard.LogPosition{Term: term, LastIndex: max(last, applied.Index)}, nil
+	return c
 }
 
 func (s *Shard) closeStores() error {

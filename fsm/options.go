@@ -15,6 +15,9 @@ import (
 type Options struct {
 	FS    vfs.FS // nil: vfs.Default
 	Shard uint32 // part of the ids that the server makes
+	// Cache is shared with other machines; nil: the machine has one of its own, of CacheBytes and
+	// OpenTables.
+	Cache *store.Cache
 	// CacheBytes is the block cache, apart from the memtables; 0: 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is the size of one memtable, of which up to four exist
@@ -69,7 +72,7 @@ func (o Options) withDefaults() Options {
 // store returns the options of the store below.
 func (o Options) store() store.Options {
 	return store.Options{
-		FS: o.FS, CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, OpenTables: o.OpenTables,
+		FS: o.FS, Cache: o.Cache, CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, OpenTables: o.OpenTables,
 		Logger: o.Logger, OnFatal: o.OnFatal, Merger: record.DueCountsMerger,
 		Boundaries: record.TableBoundaries,
 	}

@@ -85,7 +85,7 @@ func guard(t testing.TB, change ...func(*beanstalk.Options)) *guarded {
 	g.audit, err = audit.Open(g.auditTo, testLogger(t))
 	require.NoError(t, err)
 	t.Cleanup(g.audit.Close)
-	control := access.Open(access.Options{Source: node.Queue(), Audit: g.audit, Registry: g.registry})
+	control := access.Open(access.Options{Source: node, Audit: g.audit, Registry: g.registry})
 	t.Cleanup(control.Close)
 	o := beanstalk.Options{Queue: node.Queue(), Access: control, Registry: g.registry, Logger: slog.New(slog.NewTextHandler(g.log, nil)), StrangerTime: time.Hour}
 	for _, f := range change {

@@ -2,7 +2,7 @@ package ackguard
 
 import (
 	"fmt"
-	"slices"
+	"math"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -23,6 +23,7 @@ import (
 // ack replies when the server starts. It is not detected if all these nodes have
 // restarted in the meantime.
 type Ack struct {
+	Group       uint32 // number of the Raft group
 	ServerID    string
 	Term, Index uint64
 }
@@ -84,13 +85,13 @@ func (a *acks) of(serverID string) position {
 	return a.known[serverID]
 }
 
-// list returns the acks of the given servers.
-func (a *acks) list(wanted func(serverID string) bool) (list []Ack) {
+// list returns the acks of the given servers as those of a group.
+func (a *acks) list(group uint32, wanted func(serverID string) bool) (list []Ack) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, has := range a.known {
 		if wanted(id) {
-			list = append(list, Ack{ServerID: id, Term: has.term, Index: has.index})
+			list = append(list, Ack{Group: group, ServerID: id, Term: has.term, Index: has.index})
 		}
 	}
 	return list
@@ -160,9 +161,10 @@ func positionOf(r *raft.Raft) (LogPosition, position) {
 }
 
 // Of returns the ack of a server that this node knows; the zero term: none.
-func (g *Guard) Of(serverID string) Ack {
-	has := g.acks.of(serverID)
-	return Ack{ServerID: serverID, Term: has.term, Index: has.index}
+func (g *Guard) Of(serverID string) Ack { return g.ack(serverID, g.acks.of(serverID)) }
+
+func (g *Guard) ack(serverID string, has position) Ack {
+	return Ack{Group: g.cfg.Group, ServerID: serverID, Term: has.term, Index: has.index}
 }
 
 // Known returns the acks that this node sends to others: those of the members that it
@@ -172,27 +174,29 @@ func (g *Guard) Known() []Ack {
 	if r == nil {
 		return nil
 	}
-	list := g.acks.list(func(id string) bool { return id != g.cfg.ServerID && g.configured(id) })
+	list := g.acks.list(g.cfg.Group, func(id string) bool { return id != g.cfg.ServerID && g.configured(id) })
 	if _, own := positionOf(r); own.term > 0 {
-		list = append(list, Ack{ServerID: g.cfg.ServerID, Term: own.term, Index: own.index})
+		list = append(list, g.ack(g.cfg.ServerID, own))
 		if leader := g.acks.leaderOf(own.term); leader != "" && leader != g.cfg.ServerID {
-			list = append(list, Ack{ServerID: leader, Term: own.term, Index: own.index})
+			list = append(list, g.ack(leader, own))
 		}
 	}
 	return list
 }
 
-// Merge records the acks that another node knows. It calls Config.OnRollback if this
-// node has acknowledged more than it has. The caller must trust the other node: a
-// forged ack ends this process.
+// Merge records the acks of this group that another node knows, and skips those of other groups. It
+// calls Config.OnRollback if this node has acknowledged more than it has. The caller must trust the
+// other node: a forged ack ends this process.
 func (g *Guard) Merge(list []Ack) {
 	r := g.raft.Load()
+	term := uint64(math.MaxUint64) // until Raft runs, any may be right
 	if r != nil {
-		now := r.CurrentTerm()
-		list = slices.DeleteFunc(list, func(a Ack) bool { return farBeyond(a.Term, now) })
+		term = r.CurrentTerm()
 	}
 	for _, a := range list {
-		g.acks.merge(a.ServerID, position{a.Term, a.Index})
+		if a.Group == g.cfg.Group && !farBeyond(a.Term, term) {
+			g.acks.merge(a.ServerID, position{a.Term, a.Index})
+		}
 	}
 	if r == nil {
 		return

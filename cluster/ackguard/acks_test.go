@@ -44,8 +44,8 @@ func TestAcksOnlyGrow(t *testing.T) {
 	tell(3, 0)
 	tell(2, 11)
 	require.Equal(t, position{3, 0}, a.of("a.1"))
-	require.Empty(t, a.list(func(string) bool { return false }))
-	require.Len(t, a.list(func(string) bool { return true }), 1, "only those with a name")
+	require.Empty(t, a.list(0, func(string) bool { return false }))
+	require.Len(t, a.list(0, func(string) bool { return true }), 1, "only those with a name")
 	for i := range 2 * maxAcks {
 		a.merge(string(rune('A'+i)), position{term: 1})
 	}

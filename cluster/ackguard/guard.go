@@ -13,13 +13,14 @@ import (
 // Config has the settings of a Guard.
 type Config struct {
 	ServerID string // this node's
+	Group    uint32 // number of the Raft group
 	Logger   *slog.Logger
 	// OnRollback ends the process: this node has acknowledged more than it has. It
 	// may be called more than once, from several goroutines.
 	OnRollback func(error)
 }
 
-// Guard is for one node. Call New, Check, Transport, then Start with the running Raft.
+// Guard is for one Raft group on one node. Call New, Check, Transport, then Start with the running Raft.
 // It has no goroutines except those of the Transport, which end with its Close. All
 // methods may be called from many goroutines at once.
 type Guard struct {

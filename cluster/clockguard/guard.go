@@ -64,7 +64,7 @@ type Config struct {
 // All methods may be called from many goroutines at once.
 type Guard struct {
 	cfg      Config
-	readings readings
+	readings *readings // may be shared with other Guards
 	warned   atomic.Pointer[warning]
 	// last is the verdict of the leader's last Check; nil: none in this leadership.
 	last atomic.Pointer[verdict]
@@ -76,7 +76,11 @@ type Guard struct {
 }
 
 // New returns a Guard without readings.
-func New(cfg Config) *Guard { return &Guard{cfg: cfg} }
+func New(cfg Config) *Guard { return &Guard{cfg: cfg, readings: new(readings)} }
+
+// With returns a Guard of the same node for another Raft group. Both use the readings that either
+// takes.
+func (g *Guard) With(cfg Config) *Guard { return &Guard{cfg: cfg, readings: g.readings} }
 
 // Wall returns this node's clock without a monotonic reading, so that steps of it count.
 func (g *Guard) Wall() time.Time { return g.cfg.Clocks.Wall().Round(0) }

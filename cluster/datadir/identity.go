@@ -34,6 +34,7 @@ type identity struct {
 	Incarnation string `json:"incarnation"`
 	Left        bool   `json:"left,omitempty"`      // the node left its cluster for good
 	LogStore    string `json:"log_store,omitempty"` // empty: OriginalLogStore
+	Shards      int    `json:"shards,omitempty"`    // of the cluster; 0: one
 	Sum         string `json:"sum"`                 // CRC-32C of the rest, in hexadecimal digits
 }
 

@@ -10,11 +10,11 @@ import (
 	"tarry/cluster/membership/memberpb"
 )
 
-// Acks are what servers have acknowledged, as this node knows it (ackguard.Guard).
+// Acks are what servers have acknowledged in all groups, as this node knows it (ackguard.Guard).
 // Every status call carries them.
 type Acks interface {
 	Known() []ackguard.Ack
-	Of(serverID string) ackguard.Ack
+	Of(serverID string) []ackguard.Ack // one a group
 	Merge([]ackguard.Ack)
 }
 
@@ -46,7 +46,7 @@ func (m *Membership) AskAcks(ctx context.Context, servers []raft.Server) {
 func (m *Membership) mergeAcks(from []*memberpb.Ack) {
 	list := make([]ackguard.Ack, 0, len(from))
 	for _, a := range from {
-		list = append(list, ackguard.Ack{ServerID: a.GetServerId(), Term: a.GetTerm(), Index: a.GetIndex()})
+		list = append(list, ackguard.Ack{Group: a.GetGroup(), ServerID: a.GetServerId(), Term: a.GetTerm(), Index: a.GetIndex()})
 	}
 	m.cfg.Acks.Merge(list)
 }
@@ -56,12 +56,10 @@ func (m *Membership) mergeAcks(from []*memberpb.Ack) {
 func (m *Membership) acksFor(serverID string) (list []*memberpb.Ack) {
 	known := m.cfg.Acks.Known()
 	if serverID != "" {
-		if its := m.cfg.Acks.Of(serverID); its.Term > 0 {
-			known = append(known, its)
-		}
+		known = append(known, m.cfg.Acks.Of(serverID)...)
 	}
 	for _, a := range known {
-		list = append(list, &memberpb.Ack{ServerId: a.ServerID, Term: a.Term, Index: a.Index})
+		list = append(list, &memberpb.Ack{ServerId: a.ServerID, Term: a.Term, Index: a.Index, Group: a.Group})
 	}
 	return list
 }

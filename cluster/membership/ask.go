@@ -62,6 +62,9 @@ func (m *Membership) askAt(ctx context.Context, serverID, clusterAddr string, wi
 	}
 	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Acks: m.acksFor(""), Keyring: m.ringState(), About: m.vouching.wanted()}
 	m.addClockWarning(raft.ServerID(serverID), req)
+	if m.cfg.Shards > 1 {
+		req.AddsRefused = m.AddsRefused()
+	}
 	asked := time.Now()
 	resp, err := c.Status(ctx, req)
 	if err != nil {
@@ -107,6 +110,9 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 		ClusterAddr: m.cfg.ClusterAddr, HttpAddr: m.cfg.HTTPAddr, Release: m.cfg.Version, NonVoter: m.cfg.NonVoter, HasState: m.hasState(), LastContactMs: -1, NowUs: m.clocks.Wall().UnixMicro(),
 		MinVersion: m.cfg.Runs.Min, MaxVersion: m.cfg.Runs.Max, ClusterVersion: m.cfg.Facts.Version(), HoldVersion: m.cfg.HoldVersion,
 		Drained: m.cfg.Condition.Drained(), Backups: m.backupState(),
+	}
+	if m.cfg.Shards > 1 {
+		resp.Shards = uint32(m.cfg.Shards)
 	}
 	disk := m.cfg.Condition.Disk()
 	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = disk.Low, disk.Free, disk.LogWrite.Microseconds()

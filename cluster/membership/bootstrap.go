@@ -126,6 +126,9 @@ func (m *Membership) lookAround(ctx context.Context) (why string) {
 		if err := m.cfg.Runs.Check(a.ClusterVersion); err != nil {
 			unfit = fmt.Errorf("the cluster of %s does not take this node in: %w", others[i].NodeID, err)
 		}
+		if err := m.checkShards(a); err != nil {
+			unfit = fmt.Errorf("the same number of shards everywhere: %w", err)
+		}
 	}
 	m.recordRefusal(refused)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+	"github.com/hashicorp/raft"
 	"google.golang.org/grpc"
 
 	"tarry/cluster/clockguard"
@@ -42,6 +43,7 @@ type Config struct {
 	GossipBind  string   // host:port to listen on
 	Join        []string // host:gossipport of other nodes, by name
 	Expect      int      // --bootstrap-expect; 0: this node only ever joins
+	Shards      int      // of the cluster, or of the one that this node is to start or join; 0: one
 	Version     string   // release of the binary
 	Runs        job.Versions
 	NonVoter    bool // this node is not to be made a voter
@@ -55,6 +57,11 @@ type Config struct {
 	HasState bool
 
 	Logger *slog.Logger
+
+	// With several shards: Committed is the configuration of group 0 as far as this node has applied it.
+	// CatchUp blocks until that is as far as the leader is.
+	Committed func() raft.Configuration
+	CatchUp   func(ctx context.Context) error
 
 	Facts     Facts
 	Decisions Decisions
@@ -145,7 +152,7 @@ func (c *Config) check() error {
 		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +
 			"leave out bootstrap-expect to join, or join to start a new cluster")
 	}
-	if c.Logger == nil || c.Facts == nil || c.Decisions == nil || c.Clocks == nil || c.Condition == nil || c.Acks == nil || c.Dial == nil {
+	if c.Shards > 1 && (c.Committed == nil || c.CatchUp == nil) || c.Logger == nil || c.Facts == nil || c.Decisions == nil || c.Clocks == nil || c.Condition == nil || c.Acks == nil || c.Dial == nil {
 		return errors.New("membership lacks a logger or a part of the node")
 	}
 	return c.meta().Check()

@@ -9,6 +9,7 @@ import (
 
 	"tarry/cluster/clockguard"
 	"tarry/cluster/diskpolicy"
+	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
 )
 
@@ -95,11 +96,30 @@ func (m *Membership) TransferAttempts() uint64 { return m.transferAttempts.Load(
 func (m *Membership) ClockGuard() *clockguard.Guard { return m.clocks }
 
 // AddsRefused returns, on the leader, why adds are to be refused now; empty: they are
-// accepted. On other nodes it is always empty. It is cheap.
+// accepted. On other nodes it is always empty with one shard; with several it is what the leader of
+// group 0 has said last. It is cheap.
 func (m *Membership) AddsRefused() string {
-	l := m.leadership.Load()
-	if l == nil {
-		return ""
+	if l := m.leadership.Load(); l != nil {
+		return l.disks.AddsRefused()
 	}
-	return l.disks.AddsRefused()
+	if r := m.refused.Load(); r != nil && time.Since(r.at) < keepReports*m.cfg.Timing.Health {
+		return r.why
+	}
+	return ""
+}
+
+// refusedAdds is what the leader of group 0 says of adds.
+type refusedAdds struct {
+	why string
+	at  time.Time
+}
+
+// recordRefusedAdds records that if the request comes from that leader.
+func (m *Membership) recordRefusedAdds(req *memberpb.StatusRequest) {
+	if m.cfg.Shards == 1 {
+		return
+	}
+	if l, ok := m.Leader(); ok && l.ServerID == req.GetServerId() {
+		m.refused.Store(&refusedAdds{req.GetAddsRefused(), time.Now()})
+	}
 }

@@ -55,6 +55,7 @@ func (m *Membership) LeaderHealth() *report.Health {
 	if problems := l.problems.Load(); problems != nil {
 		h.Problems = slices.AppendSeq(h.Problems, maps.Values(*problems))
 	}
+	h.Problems = append(h.Problems, m.groupProblems()...)
 	h.Problems = append(h.Problems, l.disks.Problems(time.Now())...)
 	h.Problems = append(h.Problems, m.clocks.Problems()...)
 	h.Problems = append(h.Problems, l.rings.problems(servers, m.ringState())...)

@@ -85,6 +85,15 @@ func (m *Membership) Lead(ctx context.Context) error {
 
 // reconcileOnce makes one pass and reports whether another should follow soon.
 func (m *Membership) reconcileOnce(ctx context.Context) (again bool) {
+	// Only a state of version 2 can have several shards, and it has them from its first entry on.
+	if m.cfg.Shards > 1 && m.cfg.Facts.ClusterID() == "" {
+		if err := m.raiseVersion(ctx); err != nil {
+			if ctx.Err() == nil {
+				m.cfg.Logger.Warn("trying again", "error", err)
+			}
+			return true
+		}
+	}
 	if err := m.nameCluster(ctx); err != nil {
 		if ctx.Err() == nil {
 			m.cfg.Logger.Warn("the cluster has no id yet; trying again", "error", err)

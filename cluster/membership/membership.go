@@ -24,6 +24,8 @@ type Membership struct {
 	cfg    Config
 	raft   atomic.Pointer[raft.Raft]
 	clocks *clockguard.Guard
+	groups []*Group // the data groups; none with one shard
+	rounds rounds
 
 	// Gossip.
 	poolMu  sync.Mutex // held while the pool is replaced
@@ -49,6 +51,8 @@ type Membership struct {
 	vouching  vouching
 	replies   replies
 	raftConns raftConns
+	// refused is why adds are to be refused, as the leader of group 0 has said last.
+	refused atomic.Pointer[refusedAdds]
 
 	// The leader's part.
 	leadership       atomic.Pointer[leadership] // nil: this node does not lead
@@ -84,6 +88,7 @@ func New(cfg Config) (*Membership, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
+	cfg.Shards = max(cfg.Shards, 1)
 	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, clockguard.DefaultMaxOffset)
 	m := &Membership{
 		cfg:         cfg,

@@ -151,7 +151,7 @@ func (n *node) config() Config {
 		Invitation: n.ownInvitation(), InvitationUsed: func(id, node string) { n.used.Store(new(id + " " + node)) },
 		Runs: n.runs, HoldVersion: n.holds,
 		GossipKeys: n.gossipKeys(), GossipVerify: n.verify, SecureCalls: !n.plainCalls,
-		Dial: cmp.Or(n.conns, n.cluster.conns).Get, Acks: n.acks,
+		Dial: cmp.Or(n.conns, n.cluster.conns).Get, Acks: ackguard.Guards{n.acks},
 		Timing: Timing{
 			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.cluster.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,
 			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, MinLead: time.Second, JoinAnswer: time.Second,

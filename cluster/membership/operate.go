@@ -197,18 +197,17 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 	}
 	defer end()
 	// After a node lost its data, two servers have its node id for a moment.
-	found := false
+	var removed []raft.ServerID
 	for {
 		c := m.configuration()
 		target, ok := findServer(c, nodeID)
-		if !ok {
-			if found {
-				return nil
-			}
+		if !ok && len(removed) == 0 {
 			return unknownMember(nodeID, c)
 		}
-		found = true
-		if err := checkRemoval(c, m.aliveServers(ctx, c), target.ID); err != nil {
+		if !ok {
+			return m.awaitRemoval(ctx, removed)
+		}
+		if err := m.mayRemove(ctx, c, target.ID); err != nil {
 			return err
 		}
 		if string(target.ID) == m.cfg.ServerID {
@@ -223,6 +222,7 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 		if err := m.removeServer(target.ID); err != nil {
 			return removalError(nodeID, err)
 		}
+		removed = append(removed, target.ID)
 	}
 }
 

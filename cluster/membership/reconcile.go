@@ -85,7 +85,7 @@ func (m *Membership) finishRemoval(ctx context.Context) (raft.ServerID, error) {
 		if string(s.ID) == m.cfg.ServerID {
 			return s.ID, m.handOver("")
 		}
-		if err := checkRemoval(c, m.aliveServers(ctx, c), s.ID); err != nil {
+		if err := m.mayRemove(ctx, c, s.ID); err != nil {
 			return s.ID, err
 		}
 		return s.ID, m.removeServer(s.ID)
@@ -181,7 +181,7 @@ func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft
 				n.NodeID, old.ID, old.Address, n.ServerID, n.ClusterAddr, at.UTC().Format(time.RFC3339), n.NodeID, n.NodeID)
 		}
 	}
-	if err := checkRemoval(c, m.aliveServers(ctx, c), old.ID); err != nil {
+	if err := m.mayRemove(ctx, c, old.ID); err != nil {
 		return err
 	}
 	if err := m.useInvitation(ctx, invitation, n); err != nil {

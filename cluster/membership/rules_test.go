@@ -109,7 +109,7 @@ func bare(t testing.TB, change ...func(*Config)) *Membership {
 		NodeID: "n1", ServerID: "n1.x", ClusterAddr: "localhost:7301", HTTPAddr: "localhost:7300",
 		GossipBind: "127.0.0.1:0", Expect: 3, Logger: slog.New(slog.DiscardHandler),
 		Facts: &fsm{version: 1}, Decisions: decisions(func(string) error { return nil }), Clocks: wallClocks{}, Condition: condition{new(node)},
-		Acks: ackguard.New(ackguard.Config{ServerID: "n1.x", Logger: slog.New(slog.DiscardHandler), OnRollback: func(error) {}}),
+		Acks: ackguard.Guards{ackguard.New(ackguard.Config{ServerID: "n1.x", Logger: slog.New(slog.DiscardHandler), OnRollback: func(error) {}})},
 		Dial: func(context.Context, string, string) (*grpc.ClientConn, error) { return nil, errors.New("no network") },
 	}
 	for _, f := range change {

@@ -47,6 +47,7 @@ func (s *server) Status(ctx context.Context, req *memberpb.StatusRequest) (*memb
 	if s.m.Configured(req.GetServerId()) {
 		s.m.mergeAcks(req.GetAcks())
 		s.m.recordClockWarning(req)
+		s.m.recordRefusedAdds(req)
 		s.m.recordRing(req.GetServerId(), req.GetKeyring())
 	}
 	resp := s.m.status(req.GetServerId())

@@ -147,5 +147,16 @@ func (m *Membership) checkVersion(ctx context.Context, n gossip.Member) error {
 	if err := offerOf(a).runs.Check(m.cfg.Facts.Version()); err != nil {
 		return fmt.Errorf("it cannot join: %w", err)
 	}
+	if err := m.checkShards(a); err != nil {
+		return fmt.Errorf("it cannot join: %w", err)
+	}
+	return nil
+}
+
+// checkShards returns an error unless another node is of a cluster with as many shards as this node's.
+func (m *Membership) checkShards(a *memberpb.StatusResponse) error {
+	if theirs := max(int(a.Shards), 1); theirs != m.cfg.Shards {
+		return fmt.Errorf("the number of shards (--shards) is %d on %s and %d on %s", theirs, a.NodeId, m.cfg.Shards, m.cfg.NodeID)
+	}
 	return nil
 }

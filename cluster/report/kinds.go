@@ -24,6 +24,9 @@ const (
 	NewLeader  Kind = "new_leader"  // it has not asked the members yet
 	TwoVoters  Kind = "two_voters"
 
+	ShardLeaderless Kind = "shard_leaderless"
+	ShardMembers    Kind = "shard_members" // they are not those of the cluster yet
+
 	NodeDown      Kind = "node_down"
 	NodeSilent    Kind = "node_silent"    // it does not reply, or hears nothing from the leader
 	NodeStalled   Kind = "node_stalled"   // it does not take part in Raft
@@ -65,7 +68,7 @@ const (
 // something to do in time; who waits for a healthy cluster does not wait for that.
 func (k Kind) severity() (severity string, unhealthy bool) {
 	switch k {
-	case NoLeader, AddsRefused:
+	case NoLeader, ShardLeaderless, AddsRefused:
 		return Critical, true
 	case TwoVoters, NodeVotes, CertificateEnds, LimitNear, BackupUnscheduled:
 		return Warning, false

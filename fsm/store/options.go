@@ -13,6 +13,9 @@ import (
 // Options configures a store. FS and OnFatal must be set.
 type Options struct {
 	FS vfs.FS
+	// Cache is shared with other stores; nil: the store has one of its own, of CacheBytes and
+	// OpenTables.
+	Cache *Cache
 	// CacheBytes is the block cache, apart from the memtables; 0: 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is the size of one memtable, of which up to four exist
@@ -85,6 +88,9 @@ func (o Options) pebble() *pebble.Options {
 		BytesPerSync:                1 << 20,
 		Logger:                      storeLogger{o.Logger, o.OnFatal},
 		Merger:                      o.Merger,
+	}
+	if o.Cache != nil {
+		p.Cache, p.FileCache = o.Cache.blocks, o.Cache.tables
 	}
 	// Most lookups are for absent keys. With the filter they need no read.
 	for i := range p.Levels {

@@ -35,6 +35,9 @@ type StatusRequest struct {
 	ClockOffsetUs int64             `protobuf:"varint,4,opt,name=clock_offset_us,json=clockOffsetUs,proto3" json:"clock_offset_us,omitempty"`
 	Keyring       *report.RingState `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"` // of the node that asks; missing: it has no gossip keys
 	About         string            `protobuf:"bytes,50,opt,name=about,proto3" json:"about,omitempty"`     // a server id: about_configured of the response is about it
+	// Why adds are to be refused, by the leader of group 0, which asks; only in a cluster with several
+	// shards.
+	AddsRefused   string `protobuf:"bytes,60,opt,name=adds_refused,json=addsRefused,proto3" json:"adds_refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -111,12 +114,20 @@ func (x *StatusRequest) GetAbout() string {
 	return ""
 }
 
+func (x *StatusRequest) GetAddsRefused() string {
+	if x != nil {
+		return x.AddsRefused
+	}
+	return ""
+}
+
 // Ack is what a server has told others that it has on disk.
 type Ack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
 	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
 	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"` // of its last entry, if that is of this term; else 0
+	Group         uint32                 `protobuf:"varint,4,opt,name=group,proto3" json:"group,omitempty"` // number of the Raft group
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -172,6 +183,13 @@ func (x *Ack) GetIndex() uint64 {
 	return 0
 }
 
+func (x *Ack) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
 type StatusResponse struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	NodeId          string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
@@ -207,8 +225,9 @@ type StatusResponse struct {
 	AskerRemovedMs int64 `protobuf:"varint,70,opt,name=asker_removed_ms,json=askerRemovedMs,proto3" json:"asker_removed_ms,omitempty"`
 	// The node that asks has shown the leader, which answers, neither a certificate nor a valid
 	// invitation, and the cluster wants one.
-	AskerUninvited  bool `protobuf:"varint,80,opt,name=asker_uninvited,json=askerUninvited,proto3" json:"asker_uninvited,omitempty"`
-	AboutConfigured bool `protobuf:"varint,71,opt,name=about_configured,json=aboutConfigured,proto3" json:"about_configured,omitempty"` // the server id asked about is in this node's Raft configuration
+	AskerUninvited  bool   `protobuf:"varint,80,opt,name=asker_uninvited,json=askerUninvited,proto3" json:"asker_uninvited,omitempty"`
+	AboutConfigured bool   `protobuf:"varint,71,opt,name=about_configured,json=aboutConfigured,proto3" json:"about_configured,omitempty"` // the server id asked about is in this node's Raft configuration
+	Shards          uint32 `protobuf:"varint,90,opt,name=shards,proto3" json:"shards,omitempty"`                                          // how many its cluster has, or it was started with; missing: one
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -451,6 +470,13 @@ func (x *StatusResponse) GetAboutConfigured() bool {
 		return x.AboutConfigured
 	}
 	return false
+}
+
+func (x *StatusResponse) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
 }
 
 // BackupState is what a node knows of its scheduled backups.
@@ -1591,18 +1617,20 @@ var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescripto
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
-	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\x1a\x1bcluster/report/report.proto\"\xe7\x01\n" +
+	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\x1a\x1bcluster/report/report.proto\"\x8a\x02\n" +
 	"\rStatusRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12(\n" +
 	"\x04acks\x18\x02 \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x1b\n" +
 	"\tclock_off\x18\x03 \x01(\bR\bclockOff\x12&\n" +
 	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\x124\n" +
 	"\akeyring\x18( \x01(\v2\x1a.tarry.report.v1.RingStateR\akeyring\x12\x14\n" +
-	"\x05about\x182 \x01(\tR\x05about\"L\n" +
+	"\x05about\x182 \x01(\tR\x05about\x12!\n" +
+	"\fadds_refused\x18< \x01(\tR\vaddsRefused\"b\n" +
 	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xaa\b\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05group\x18\x04 \x01(\rR\x05group\"\xc2\b\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -1639,7 +1667,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\abackups\x18< \x01(\v2\x1c.tarry.member.v1.BackupStateR\abackups\x12(\n" +
 	"\x10asker_removed_ms\x18F \x01(\x03R\x0easkerRemovedMs\x12'\n" +
 	"\x0fasker_uninvited\x18P \x01(\bR\x0easkerUninvited\x12)\n" +
-	"\x10about_configured\x18G \x01(\bR\x0faboutConfigured\"F\n" +
+	"\x10about_configured\x18G \x01(\bR\x0faboutConfigured\x12\x16\n" +
+	"\x06shards\x18Z \x01(\rR\x06shards\"F\n" +
 	"\vBackupState\x12\x1d\n" +
 	"\n" +
 	"instant_ms\x18\x01 \x01(\x03R\tinstantMs\x12\x18\n" +

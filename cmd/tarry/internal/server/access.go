@@ -36,7 +36,7 @@ func openAccess(cfg *Config, node *cluster.Node, record auditLog) (*access.Contr
 		node.Metrics().MustRegister(record.Log)
 	}
 	control := access.Open(access.Options{
-		Source: node.Queue(), Audit: record.Log, Registry: node.Metrics(),
+		Source: node, Audit: record.Log, Registry: node.Metrics(),
 		Leader: func(ctx context.Context) (uint64, error) {
 			ctx = auth.NewContext(ctx, auth.System())
 			// This has the revision, too, and does not count the tokens.

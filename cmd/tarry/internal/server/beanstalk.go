@@ -174,7 +174,7 @@ func (p *beanstalkPort) run(ctx context.Context, node *cluster.Node) error {
 func waitUntilServing(ctx context.Context, node *cluster.Node) bool {
 	const pause = 50 * time.Millisecond // a read waits for a leader by itself
 	for {
-		if _, err := node.Queue().Topic(ctx, "default", false); err == nil {
+		if _, err := (job.Reads{Reader: node.Queue()}).Topic(ctx, "default", false); err == nil {
 			return true
 		}
 		if !sleep.For(ctx, pause) {

@@ -61,6 +61,7 @@ type Config struct {
 	JoinInvitationFile string
 	Follow             followFlags
 	BootstrapExpect    int
+	Shards             int
 	MaxBodyBytes       int
 	CacheBytes         int64
 	MetricsTopics      int

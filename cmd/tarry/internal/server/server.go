@@ -130,7 +130,7 @@ func (cfg *Config) nodeConfig(secure secured, files openFiles, log *slog.Logger)
 	return cluster.Config{
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: cli.Version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
-		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.Seeds(), JoinInvitationFile: cfg.JoinInvitationFile, BootstrapExpect: cfg.expect(),
+		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.Seeds(), JoinInvitationFile: cfg.JoinInvitationFile, BootstrapExpect: cfg.expect(), Shards: cfg.Shards,
 		Follow: secure.primary, CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, NonVoter: cfg.NonVoter, HoldVersion: cfg.HoldVersion, Logger: log,
 		Backups: cfg.Backups.schedule(), LogStore: cfg.LogStore, GossipKeys: secure.gossip, GossipVerify: cfg.GossipVerify,
 		Fatal: func(err error) { os.Exit(stopCode(err, log)) },

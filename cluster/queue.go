@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"tarry/auth"
+	"tarry/internal/rates"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Queue is what a node serves to clients and to push: api.Queue and push.Queue, and what observes them.
+type Queue interface {
+	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
+	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
+	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error)
+	DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error)
+	Rates(topic string) rates.Series
+	TotalRates() rates.Series
+	Watch() job.Watch
+	job.Reader
+	ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
+	SettingsVersion() uint64
+	// ObserveTimeouts lets f know of the reservations that expire, as this node applies them. f must
+	// not block, nor keep the slice.
+	ObserveTimeouts(f func([]job.Timeout))
+}
+
+// Queue returns the queue of all topics. With one shard it is the Shard itself: there is nothing
+// between.
+func (n *Node) Queue() Queue { return n.shard }
+
+// Auth returns the tokens of clients and their settings, as this node has applied them. It is
+// cheap and does not block.
+func (n *Node) Auth() *auth.State { return n.shard.machine.Auth() }
+
+// AuthChanged returns a channel that is closed when Auth may return another state. To miss no
+// change, call it before Auth.
+func (n *Node) AuthChanged() <-chan struct{} { return n.shard.machine.AuthChanged() }
