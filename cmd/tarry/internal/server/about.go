@@ -20,6 +20,9 @@ import (
 func (c *Config) settingsOf(fs *flag.FlagSet, given map[string]bool) (list []job.NodeSetting) {
 	rows := c.settingsByName()
 	fs.VisitAll(func(f *flag.Flag) { // in the order of names
+		if _, finished := rows[f.Name]; !finished {
+			return
+		}
 		s := job.NodeSetting{Name: f.Name, Value: cmp.Or(rows[f.Name].show, f.Value.String())}
 		if !rows[f.Name].shown {
 			s.Hidden = given[f.Name] || s.Value != f.DefValue

@@ -30,6 +30,7 @@ import (
 	"tarry/internal/certs"
 	"tarry/internal/secretkeys"
 	"tarry/job"
+	"tarry/job/slot"
 	"tarry/push"
 )
 
@@ -105,10 +106,23 @@ const serverExample = `  # a new three-node cluster, the same command on each no
 func (c *Config) Flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("tarry server", flag.ContinueOnError)
 	c.BootstrapExpect = -1 // it depends
-	for _, s := range c.AllSettings() {
+	for _, s := range append(c.AllSettings(), c.unfinishedSettings()...) {
 		s.define(fs)
 	}
 	return fs
+}
+
+// unfinishedSettings are flags that do not do all yet that they are for. No help and no page names them.
+func (c *Config) unfinishedSettings() []Setting {
+	return []Setting{{Name: "shards", To: &c.Shards, check: func(flag string) error {
+		if c.Shards == 0 {
+			return nil // as the data directory says, or one
+		}
+		if err := slot.Check(c.Shards); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+		return nil
+	}, help: "`number` of shards of a new cluster"}}
 }
 
 // AllSettings has each flag of tarry server once.
@@ -135,6 +149,9 @@ func Command(env func(string) (string, bool), start func(context.Context, *Confi
 	flags := cfg.Flags()
 	cmd := &cobra.Command{Use: "server", Short: "run a node until it is stopped", Long: serverText, Example: serverExample, Args: cli.FlagsOnly}
 	cmd.Flags().AddGoFlagSet(flags)
+	for _, s := range cfg.unfinishedSettings() {
+		_ = cmd.Flags().MarkHidden(s.Name) // fails when there is no such flag
+	}
 	var mistakes []error // on the command line
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Value = collecting{f.Value, flags.Lookup(f.Name), &mistakes} })
 	for _, s := range cfg.AllSettings() {
@@ -287,7 +304,7 @@ const (
 // check returns all mistakes.
 func (c *Config) check() error {
 	var found []error
-	for _, s := range c.AllSettings() {
+	for _, s := range append(c.AllSettings(), c.unfinishedSettings()...) {
 		found = append(found, s.mistakes(c.Insecure))
 	}
 	return errors.Join(append(found, c.Backups.check(c.DataDir))...)

@@ -108,6 +108,9 @@ func Serve(ctx context.Context, cfg *Config, stderr io.Writer) error {
 	}
 	defer record.close()
 	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post(), Secrets: cfg.secrets})
+	if cfg.Shards > 1 {
+		log.Warn("--shards is unfinished: use it for tests only", "shards", cfg.Shards)
+	}
 	settings := cfg.nodeConfig(secure, files, log)
 	settings.Left, settings.InvitationUsed = left, record.invitationUsed
 	settings.Problems = pusher.Problems
