@@ -185,7 +185,7 @@ func TestANodeWithAnotherNumberOfShardsIsRefused(t *testing.T) {
 	c.stop(0)
 	c.cfgs[0].Shards = 4
 	_, err = Start(c.cfgs[0])
-	require.ErrorContains(t, err, "is of a cluster with 2 shards, but --shards is 4")
+	require.ErrorContains(t, err, "is of a cluster whose number of shards is 2, but --shards is 4")
 	require.True(t, NeedsPerson(err))
 }
 
@@ -210,7 +210,7 @@ func TestADirectoryWithoutANumberOfShardsHasOne(t *testing.T) {
 	c.stop(0)
 	c.cfgs[0].Shards = 2
 	_, err := Start(c.cfgs[0])
-	require.ErrorContains(t, err, "is of a cluster with 1 shards, but --shards is 2")
+	require.ErrorContains(t, err, "is of a cluster whose number of shards is 1, but --shards is 2")
 	c.cfgs[0].Shards = 1
 	c.start(0)
 	require.Same(t, c.nodes[0].shard, c.nodes[0].Queue(), "nothing is between")

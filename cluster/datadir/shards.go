@@ -28,7 +28,7 @@ func (d *Dir) Shards(asked int) (int, error) {
 		recorded = 1
 	}
 	if asked != 0 && asked != recorded {
-		return 0, unusable{fmt.Errorf("data directory %s is of a cluster with %d shards, but --shards is %d: a cluster keeps its number of shards. Leave the flag out; for another number, restore a backup into a new cluster", d.path, recorded, asked)}
+		return 0, unusable{fmt.Errorf("data directory %s is of a cluster whose number of shards is %d, but --shards is %d: it does not change. Leave the flag out; for another number, restore a backup into a new cluster", d.path, recorded, asked)}
 	}
 	return recorded, nil
 }
