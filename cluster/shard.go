@@ -113,7 +113,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	})
 	s.confirmations = newConfirmations(s.confirmLeadership)
 	s.prober = leaderprobe.New(leaderprobe.Config{
-		ServerID: raft.ServerID(cfg.ServerID), Heartbeat: cfg.Heartbeat, Election: cfg.Election, Lease: cfg.Lease,
+		ServerID: raft.ServerID(cfg.ServerID), Group: cfg.Number, Heartbeat: cfg.Heartbeat, Election: cfg.Election, Lease: cfg.Lease,
 		Reload: s.reloadRaft, Logger: s.log,
 	})
 	s.waits = waits.NewClient(waits.Options{

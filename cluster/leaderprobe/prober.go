@@ -3,6 +3,7 @@ package leaderprobe
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 // Config has the settings and callbacks of a Prober.
 type Config struct {
 	ServerID raft.ServerID // of this node
+	// Group is the number of the Raft group. The groups of a lost leader begin with different voters, so
+	// that their next leaders are spread.
+	Group uint32
 	// Heartbeat, Election and Lease are the timeouts that Raft runs with.
 	Heartbeat, Election, Lease time.Duration
 	// Reload changes settings of the running Raft.
@@ -81,16 +85,13 @@ const electionStagger = 150 * time.Millisecond
 // staggered returns how long this node waits before it stands in place of leader,
 // once that is gone, and whether it has a vote at all.
 func (f *follower) staggered(leader raft.ServerID) (wait time.Duration, votes bool) {
-	for _, id := range f.voters() {
-		switch id {
-		case leader:
-		case f.ServerID:
-			return wait, true
-		default:
-			wait += electionStagger
-		}
+	heirs := slices.DeleteFunc(f.voters(), func(id raft.ServerID) bool { return id == leader })
+	at := slices.Index(heirs, f.ServerID)
+	if at < 0 {
+		return 0, false
 	}
-	return 0, false
+	n := len(heirs)
+	return time.Duration((at+n-int(f.Group)%n)%n) * electionStagger, true
 }
 
 // standForElection begins an election at this node, with the request that a leader

@@ -104,3 +104,22 @@ func TestFollowersStandOneAfterTheOther(t *testing.T) {
 	}
 	require.Equal(t, []time.Duration{0, electionStagger}, waits, "the leader does not replace itself")
 }
+
+// Otherwise one node would lead all groups of a node that is lost.
+func TestTheGroupsOfALostLeaderBeginWithDifferentVoters(t *testing.T) {
+	group := threeServers(t)
+	next := make(map[raft.ServerID]int)
+	for number := range uint32(6) {
+		for _, f := range group[1:] {
+			f.Group = number
+			if wait, votes := f.staggered("n1.1"); votes && wait == 0 {
+				next[f.ServerID]++
+			}
+		}
+	}
+	require.Equal(t, map[raft.ServerID]int{"n2.1": 3, "n3.1": 3}, next)
+	group[1].Group, group[2].Group = 0, 0
+	wait, votes := group[2].staggered("n1.1")
+	require.True(t, votes)
+	require.Equal(t, electionStagger, wait)
+}
