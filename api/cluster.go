@@ -90,6 +90,23 @@ func (s *server) removeMember(x *call) error {
 	return s.operate(x, func(ctx context.Context) error { return s.Operator.RemoveMember(ctx, id) })
 }
 
+func (s *server) shards(x *call) (r wire.Shards, err error) {
+	sharding := s.Operator.Sharding()
+	stranger := s.Access.State().Mode() == enforce && x.who.Principal.IsAnonymous()
+	r.Shards = uint64(sharding.Shards)
+	r.Groups = each(sharding.Groups, func(g job.Group) wire.Group {
+		row := wire.Group{Group: uint64(g.Number), Address: g.Address}
+		if g.Shard >= 0 {
+			row.Shard = new(uint64(g.Shard))
+		}
+		if !stranger { // to whom only where to go is shown
+			row.Leader, row.Term = g.Leader, g.Term
+		}
+		return row
+	})
+	return r, nil
+}
+
 func (s *server) removedNodes(x *call) (r wire.RemovedNodes, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()

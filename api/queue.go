@@ -106,6 +106,9 @@ type Operator interface {
 	// ScheduledBackups lists the backups that the cluster has made by itself. It asks all
 	// nodes, needs no leader, and blocks for some seconds at most.
 	ScheduledBackups(ctx context.Context) *report.ScheduledBackups
+	// Sharding returns how many shards the cluster has, and who leads them. It asks no other node and
+	// does not block.
+	Sharding() job.Sharding
 	// Readiness reports whether this node can serve. It asks no other node and does not
 	// block.
 	Readiness() job.Readiness

@@ -149,6 +149,7 @@ var handlers = map[string]func(*server, *call) error{
 	"putNamespace":       take((*server).putNamespace),
 	"deleteNamespace":    answer((*server).deleteNamespace),
 	"listMembers":        answer((*server).members),
+	"listShards":         answer((*server).shards),
 	"removeMember":       (*server).removeMember,
 	"listRemoved":        answer((*server).removedNodes),
 	"admitNode":          (*server).admitNode,

@@ -61,6 +61,21 @@ type Problem struct {
 	At        time.Time `json:"at,omitzero"`   // the instant that it is about; zero: there is none
 }
 
+// Shards is how the jobs of the cluster are spread over Raft groups.
+type Shards struct {
+	Shards uint64  `json:"shards"`
+	Groups []Group `json:"groups"`
+}
+
+// Group is a Raft group.
+type Group struct {
+	Group   uint64  `json:"group"`
+	Shard   *uint64 `json:"shard,omitzero"`   // from 0 on; nil: it has no jobs
+	Leader  string  `json:"leader,omitzero"`  // a node; empty: none is known
+	Address string  `json:"address,omitzero"` // where clients reach it
+	Term    uint64  `json:"term,omitzero"`
+}
+
 // Verification compares the states of all nodes at one index of the log.
 type Verification struct {
 	Equal   bool         `json:"equal"`
@@ -91,6 +106,11 @@ func (c Cluster) Members(ctx context.Context) ([]Member, error) {
 		out.Members[i].Admission = out.Admission
 	}
 	return out.Members, err
+}
+
+// Shards lists the Raft groups of the cluster with their shards and leaders, as the node knows them.
+func (c Cluster) Shards(ctx context.Context) (Shards, error) {
+	return read[Shards](ctx, c.client, "/v1/cluster/shards")
 }
 
 // Health returns the health of the cluster.

@@ -87,6 +87,22 @@ func (n *Node) Leave(ctx context.Context) error {
 	return nil
 }
 
+// Sharding implements api.Operator.
+func (n *Node) Sharding() job.Sharding {
+	s := job.Sharding{Shards: n.shards()}
+	for _, g := range n.groups {
+		row := job.Group{Number: g.number, Shard: int(g.number) - 1, Term: g.shard.raft.CurrentTerm()}
+		if n.shards() == 1 {
+			row.Shard = 0
+		}
+		if l, _ := g.shard.leaders.Get(); l.ID != "" {
+			row.Leader, row.Address = raftconfig.NodeID(l.ID), n.members.HTTPAddr(l.ID)
+		}
+		s.Groups = append(s.Groups, row)
+	}
+	return s
+}
+
 // votes reports whether this node is a voter of all groups.
 func (n *Node) votes() bool {
 	return !slices.ContainsFunc(n.groups, func(g *group) bool {

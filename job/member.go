@@ -77,6 +77,21 @@ type NodeDigest struct {
 	Error  string
 }
 
+// Sharding is how a cluster's jobs are spread over Raft groups, as a node knows it.
+type Sharding struct {
+	Shards int
+	Groups []Group // by their numbers
+}
+
+// Group is a Raft group.
+type Group struct {
+	Number  uint32
+	Shard   int    // -1: it has no jobs
+	Leader  string // node id; empty: the node knows none
+	Address string // where clients reach the leader; empty: the node does not know it
+	Term    uint64
+}
+
 // Readiness is whether a node can serve clients now.
 type Readiness struct {
 	Ready   bool

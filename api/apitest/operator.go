@@ -157,6 +157,11 @@ func (o *Operator) TransferLeadership(_ context.Context, id string) error {
 // RemoveMember implements api.Operator.
 func (o *Operator) RemoveMember(_ context.Context, id string) error { return o.call("remove", id) }
 
+// Sharding implements api.Operator.
+func (o *Operator) Sharding() job.Sharding {
+	return job.Sharding{Shards: 1, Groups: []job.Group{{Leader: "n1", Address: "n1:7300", Term: 3}}}
+}
+
 // RemovedNodes implements api.Operator.
 func (o *Operator) RemovedNodes(context.Context) ([]*report.RemovedNode, error) {
 	return []*report.RemovedNode{{Id: "n4", AtMs: 1_700_000_000_000}}, o.Err

@@ -224,6 +224,8 @@ var Calls = []Call{
 		Summary: "Removes a namespace. Its topics and jobs stay.", Query: Revision{}, Reply: NamespaceDeleted{}},
 	{Name: "listMembers", Pattern: "GET /v1/cluster/members", Need: access.NeedCaller,
 		Summary: "Lists the nodes of the cluster.", Reply: Members{}},
+	{Name: "listShards", Pattern: "GET /v1/cluster/shards", Need: access.NeedCaller,
+		Summary: "Lists the Raft groups of the cluster with their shards and leaders.", Reply: Shards{}},
 	{Name: "removeMember", Pattern: "DELETE /v1/cluster/members/{id}", Need: access.NeedOperate, Manages: true,
 		Summary: "Removes a node for good.", Reply: Done{}},
 	{Name: "listRemoved", Pattern: "GET /v1/cluster/removed", Need: access.NeedObserve,

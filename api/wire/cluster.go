@@ -33,6 +33,19 @@ type Members struct {
 	Admission string   `json:"admission,omitzero" help:"What a node needs to become a member." limit:"admission"`
 }
 
+type Shards struct {
+	Shards uint64  `json:"shards" help:"How many shards the cluster has."`
+	Groups []Group `json:"groups" help:"The Raft groups, by their numbers."`
+}
+
+type Group struct {
+	Group   uint64  `json:"group" help:"The number of the group."`
+	Shard   *uint64 `json:"shard,omitzero" help:"The number of its shard, from 0 on; absent: it has no jobs, but the members and settings of a cluster with several shards."`
+	Leader  string  `json:"leader,omitzero" help:"The node that leads it; absent: this node knows none."`
+	Address string  `json:"address,omitzero" help:"Where clients reach that node, host:port; absent: this node does not know it."`
+	Term    uint64  `json:"term,omitzero" help:"The term of the leader, as this node knows it."`
+}
+
 type RemovedNodes struct {
 	Removed []RemovedNode `json:"removed" help:"The nodes that were removed, by name."`
 }
