@@ -70,7 +70,11 @@ func (n *Node) openGroups() error {
 			return err
 		}
 	}
-	return n.openGroup(&n.group, budget)
+	if err := n.openGroup(&n.group, budget); err != nil {
+		return err
+	}
+	n.sharded = newShardedQueue(n)
+	return nil
 }
 
 // checkSharded returns an error if the node is to do what is only done with one shard.

@@ -121,6 +121,37 @@ func TestAnyNodeServesEachGroupAndItsJobsStay(t *testing.T) {
 	}
 }
 
+func TestTheQueueOfANodeReachesAllShards(t *testing.T) {
+	t.Parallel()
+	c := newShardedCluster(t, 3, 4)
+	for number := range 5 {
+		c.groupLeader(number)
+	}
+	q := c.nodes[1].Queue()
+	var ops []*jobpb.Op
+	for i := range 20 {
+		ops = append(ops, add(fmt.Sprint("job-", i), "t", 0))
+	}
+	c.eventually(func() bool {
+		rs, err := q.Do(t.Context(), ops)
+		return err == nil && !slices.ContainsFunc(rs, func(r *jobpb.Result) bool { return job.ResultError(r) != nil })
+	}, "all jobs are added")
+	for i := range 20 {
+		id := fmt.Sprint("job-", i)
+		number := int(slot.Shard(id, 4)) + 1
+		c.eventually(func() bool { return hasJob(c.nodes[0], number, id) }, "the job is in its shard")
+	}
+	got := map[string]bool{}
+	c.eventually(func() bool {
+		jobs, err := c.nodes[2].Queue().Reserve(t.Context(), &jobpb.Reserve{Topics: []string{"t"}, Max: 20}, time.Second)
+		require.True(t, err == nil || lostLeader(err), "%v", err)
+		for _, j := range jobs {
+			got[j.Id] = true
+		}
+		return len(got) == 20
+	}, "all jobs are reserved")
+}
+
 func TestTheOtherNodesLeadAllGroupsOfALostNode(t *testing.T) {
 	t.Parallel()
 	c := newShardedCluster(t, 3, 2)

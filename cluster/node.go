@@ -36,6 +36,7 @@ type Node struct {
 	group                     // the config group, whose state has the cluster's id, version and members
 	groups      []*group      // all, by their numbers: that one, and those of the shards if they are several
 	cache       *store.Cache  // of the groups' states if there are several
+	sharded     *shardedQueue // nil with one shard
 	clusterNews chan struct{} // a wake-up: the cluster's id or its forgotten members have changed
 	cfg         Config
 	log         *slog.Logger

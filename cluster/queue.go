@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tarry/auth"
+	"tarry/cluster/router"
 	"tarry/internal/rates"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -29,7 +30,36 @@ type Queue interface {
 
 // Queue returns the queue of all topics. With one shard it is the Shard itself: there is nothing
 // between.
-func (n *Node) Queue() Queue { return n.shard }
+func (n *Node) Queue() Queue {
+	if n.sharded == nil {
+		return n.shard
+	}
+	return n.sharded
+}
+
+// shardedQueue is the queue of several shards.
+type shardedQueue struct {
+	*router.Queue
+	n *Node
+}
+
+func newShardedQueue(n *Node) *shardedQueue {
+	var shards []router.Group
+	for _, g := range n.dataGroups() {
+		shards = append(shards, g.shard)
+	}
+	return &shardedQueue{router.New(n.shard, shards), n}
+}
+
+// SettingsVersion implements push.Queue. Settings are decided in group 0.
+func (q *shardedQueue) SettingsVersion() uint64 { return q.n.shard.SettingsVersion() }
+
+// ObserveTimeouts implements Queue.
+func (q *shardedQueue) ObserveTimeouts(f func([]job.Timeout)) {
+	for _, g := range q.n.dataGroups() {
+		g.shard.ObserveTimeouts(f)
+	}
+}
 
 // Auth returns the tokens of clients and their settings, as this node has applied them. It is
 // cheap and does not block.
