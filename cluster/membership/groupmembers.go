@@ -192,9 +192,8 @@ func (m *Membership) awaitRemoval(ctx context.Context, ids []raft.ServerID) erro
 
 // groupProblems returns which data groups do not have the members of group 0.
 func (m *Membership) groupProblems() (list []*report.Problem) {
-	want := m.cfg.Committed()
 	for _, g := range m.groups {
-		changes := changesTo(want, g.cfg.Committed(), func(raft.ServerID) bool { return true })
+		changes := changesTo(m.cfg.Committed(), g.cfg.Committed(), func(raft.ServerID) bool { return true })
 		if len(changes) == 0 {
 			continue
 		}
