@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -198,4 +199,22 @@ func TestCheckFindsWhatIsOfAnotherShard(t *testing.T) {
 			require.NoError(t, m.Close())
 		})
 	}
+}
+
+// A job whose id the server made has no slot, not that of an empty id.
+func TestNoIDFollowsAJobWithoutASlot(t *testing.T) {
+	id := ""
+	for n := 0; id == "" || slot.Of(id) != slot.Of(""); n++ {
+		id = fmt.Sprint(n)
+	}
+	r := newRig(t, Options{})
+	r.do(opRaise(2), opSetSharding("c", &jobpb.Sharding{Shards: 4, Group: slot.Of("")%4 + 1}))
+	seq := r.one(opAdd(&jobpb.Add{Topic: "t", TtrMs: 1000})).Seq
+	r.one(opReserve(1, "t"))
+	followed := r.one(&jobpb.Op{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: &jobpb.AtomicAdd{
+		Finish: &jobpb.Finish{Ref: &jobpb.Ref{Seq: seq}}, Adds: []*jobpb.Add{{Topic: "t", Id: id, TtrMs: 1000}},
+	}}})
+	require.Equal(t, jobpb.Code_CROSS_SLOT, followed.Code)
+	require.Equal(t, "then[0].id", followed.Details.Field)
+	require.NotNil(t, r.job(seq), "nothing was done")
 }
