@@ -79,11 +79,28 @@ func (m *model) replaceState(op *jobpb.ReplaceState, r *jobpb.Result) {
 		r.Code = jobpb.Code_CONDITION_FAILED
 	default:
 		next := m.staged.state.copy()
+		if m.group > 0 { // what the config group decided is not the backup's to change
+			next.at(func() { next.takeSettings(m.settings) })
+			next.walk.justNow = false
+		}
 		next.clock, next.reset, next.nextSeq = m.clock, modelReset{epoch: m.reset.epoch}, max(m.nextSeq, next.nextSeq)
 		next.cluster, next.forgotten, next.removed, next.admission = m.cluster, m.forgotten, m.removed, m.admission
 		next.modelEffects, next.ahead = m.modelEffects, nil
 		next.replaced, next.staged = op.Replacements, m.staged
 		*m = *next
+	}
+}
+
+// takeSettings puts all settings of another state into force.
+func (m *model) takeSettings(all map[string]*jobpb.TopicSettings) {
+	names := slices.Concat(slices.Collect(maps.Keys(m.settings)), slices.Collect(maps.Keys(all)))
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		m.reindex(name, m.settings[name], all[name])
+		delete(m.settings, name)
+		if s := all[name]; s != nil {
+			m.settings[name] = s
+		}
+		m.applySettings(name)
 	}
 }
 
