@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tarry/cluster/leaderrpc"
@@ -24,6 +25,7 @@ type leadership struct {
 	ctx        context.Context // ends with the leadership
 	dispatcher *dispatch.Dispatcher
 	ahead      *ahead
+	config     atomic.Pointer[configAnswer] // the newest of the config group; nil: none
 	pace       pace
 }
 
@@ -229,6 +231,10 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 	act(s.schedules.Run)
 	act(s.migrate)
 	act(func(ctx context.Context) { s.dropUpload(ctx, left) })
+	if config := s.cfg.Host.Config(); config != nil {
+		work.Go(func() { s.followConfig(ctx, config) })
+		work.Go(func() { s.askConfig(ctx, config, l) })
+	}
 	work.Go(func() { s.cfg.Host.Lead(ctx) })
 	<-ctx.Done()
 	s.leadership.CompareAndSwap(l, nil) // before waiters end and ask for the next leader

@@ -109,7 +109,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	s.batcher = groupcommit.New(s.route, s.metrics.batch, alarm.New)
 	s.committer = groupcommit.NewCommitter(groupcommit.CommitterOptions{
 		Apply: func(entry []byte, timeout time.Duration) raft.ApplyFuture { return s.raft.Apply(entry, timeout) },
-		Now:   func() (time.Time, uint64) { return s.stamps.next(s.now) }, Version: func() uint32 { return s.machine.Version() }, Observe: s.committed,
+		Now:   func() (time.Time, uint64) { return s.stamps.next(s.now) }, Version: func() uint32 { return s.machine.Version() }, Observe: s.committed, Heard: s.heard,
 	})
 	s.confirmations = newConfirmations(s.confirmLeadership)
 	s.prober = leaderprobe.New(leaderprobe.Config{

@@ -62,6 +62,8 @@ type Host interface {
 	// Sharding returns the cluster's id and what the state of a data group is to have of it; nil: the
 	// shard is of group 0, whose leader names the cluster. The id is empty while it is not known.
 	Sharding() (clusterID string, s *jobpb.Sharding)
+	// Config is the shard of the config group, which the group follows; nil: the group is that itself.
+	Config() *Shard
 	// Lead runs while this node is the established leader, until ctx ends.
 	Lead(ctx context.Context)
 }
@@ -112,6 +114,13 @@ func (h host) Peer(ctx context.Context, serverID, addr string) (noderpc.NodeClie
 		return nil, err
 	}
 	return noderpc.NewNodeClient(c), nil
+}
+
+func (h host) Config() *Shard {
+	if h.g.number == 0 {
+		return nil
+	}
+	return h.n.shard
 }
 
 // Lead does the node's work while it leads the group, until ctx ends.

@@ -64,8 +64,7 @@ func isClients(op *jobpb.Op) bool {
 func (x *tx) refuseOutOfTouch(term uint64, nowMS int64, r *jobpb.Result) bool {
 	g := &x.m.meta.ConfigGroup
 	switch {
-	// A group that never had a config accepts everything: no leader follows the config group yet. Once one
-	// does, g.Epoch == 0 is enough to refuse.
+	// A group that never had a config accepts everything.
 	case g.Epoch == 0 && g.Loading.At.Epoch != 0:
 		_ = x.refuse(r, jobpb.Code_NOT_APPLIED, "this shard does not have the cluster's tokens and settings yet; try again")
 	case x.m.auth.Mode() != jobpb.AuthMode_AUTH_ENFORCE:

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -145,12 +146,18 @@ type Config struct {
 	version uint32
 }
 
+// errNoConfigGroup is the error of a replica that is behind the entry that made the group what it is.
+var errNoConfigGroup = errors.New("this node's replica of the config group does not know yet that it is one")
+
 // OpenConfig opens the config of a config group.
 func (m *Machine) OpenConfig() (*Config, error) {
 	c := &Config{view: m.View()}
 	err := c.view.With(func(r pebble.Reader) error {
 		meta, err := record.ReadMeta(r)
 		c.log, c.version = meta.ConfigLog, meta.Version
+		if err == nil && meta.Sharding == nil {
+			err = errNoConfigGroup
+		}
 		return err
 	})
 	if err != nil {

@@ -31,6 +31,8 @@ type CommitterOptions struct {
 	Now func() (now time.Time, epoch uint64)
 	// Version returns the cluster version.
 	Version func() uint32
+	// Heard returns what an entry in that epoch says of the config group; nil: nothing.
+	Heard func(epoch uint64) oplog.Heard
 	// Observe is called with each outcome, as Raft reports it and as the batch gets it,
 	// and the time since Propose.
 	Observe func(took time.Duration, ofRaft, err error)
@@ -60,6 +62,9 @@ func (c *Committer) Propose(b *Batch, complete Complete) {
 	}
 	now, epoch := c.o.Now()
 	entry := oplog.AppendEntryTime(make([]byte, 0, b.Bytes+32), now, epoch, c.o.Version())
+	if c.o.Heard != nil {
+		entry = oplog.AppendHeard(entry, c.o.Heard(epoch))
+	}
 	f := c.o.Apply(b.AppendOps(entry), enqueueTimeout)
 	// The channel has room for each batch that may be in flight. Without it this waits for Run.
 	c.commits <- commit{future: f, start: time.Now(), complete: complete}

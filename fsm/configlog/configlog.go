@@ -101,6 +101,14 @@ func (g *Group) Hear(h Heard, at Position) bool {
 	return true
 }
 
+// HeardIn returns when a leader of a term asked last; 0: the group has not heard in that term.
+func (g *Group) HeardIn(term uint64) int64 {
+	if g.Heard.Term != term {
+		return 0
+	}
+	return g.Heard.AskedMS
+}
+
 // Accepts reports whether an operation of a client may be done in an entry with this term and time.
 // Both clocks are that of one leader, which never goes back.
 func (g *Group) Accepts(term uint64, nowMS int64) bool {

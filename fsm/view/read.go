@@ -55,6 +55,8 @@ func (v *View) Read(r *jobpb.Read) (*jobpb.ReadResult, error) {
 		}
 	case *jobpb.Read_Namespaces:
 		a.Namespaces, err = v.Namespaces()
+	case *jobpb.Read_Config:
+		a.Config, err = v.Config()
 	case *jobpb.Read_Auth:
 		a.Auth, err = v.Auth()
 	case *jobpb.Read_Admission:

@@ -276,6 +276,59 @@ func (x *ConfigPart) GetVersion() uint32 {
 	return 0
 }
 
+// ConfigPosition is a place in the history of the config group's decisions.
+type ConfigPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigPosition) Reset() {
+	*x = ConfigPosition{}
+	mi := &file_job_jobpb_config_log_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigPosition) ProtoMessage() {}
+
+func (x *ConfigPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_config_log_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigPosition.ProtoReflect.Descriptor instead.
+func (*ConfigPosition) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_config_log_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ConfigPosition) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ConfigPosition) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 var File_job_jobpb_config_log_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_config_log_proto_rawDesc = "" +
@@ -298,7 +351,10 @@ const file_job_jobpb_config_log_proto_rawDesc = "" +
 	"\x04from\x18\x02 \x01(\fR\x04from\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x120\n" +
 	"\arecords\x18\x04 \x03(\v2\x16.tarry.v1.ConfigRecordR\arecords\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\rR\aversionB\x11Z\x0ftarry/job/jobpbb\x06proto3"
+	"\aversion\x18\x05 \x01(\rR\aversion\">\n" +
+	"\x0eConfigPosition\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06numberB\x11Z\x0ftarry/job/jobpbb\x06proto3"
 
 var (
 	file_job_jobpb_config_log_proto_rawDescOnce sync.Once
@@ -312,12 +368,13 @@ func file_job_jobpb_config_log_proto_rawDescGZIP() []byte {
 	return file_job_jobpb_config_log_proto_rawDescData
 }
 
-var file_job_jobpb_config_log_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_job_jobpb_config_log_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_job_jobpb_config_log_proto_goTypes = []any{
-	(*ConfigLog)(nil),    // 0: tarry.v1.ConfigLog
-	(*ConfigChange)(nil), // 1: tarry.v1.ConfigChange
-	(*ConfigRecord)(nil), // 2: tarry.v1.ConfigRecord
-	(*ConfigPart)(nil),   // 3: tarry.v1.ConfigPart
+	(*ConfigLog)(nil),      // 0: tarry.v1.ConfigLog
+	(*ConfigChange)(nil),   // 1: tarry.v1.ConfigChange
+	(*ConfigRecord)(nil),   // 2: tarry.v1.ConfigRecord
+	(*ConfigPart)(nil),     // 3: tarry.v1.ConfigPart
+	(*ConfigPosition)(nil), // 4: tarry.v1.ConfigPosition
 }
 var file_job_jobpb_config_log_proto_depIdxs = []int32{
 	1, // 0: tarry.v1.ConfigLog.changes:type_name -> tarry.v1.ConfigChange
@@ -342,7 +399,7 @@ func file_job_jobpb_config_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_config_log_proto_rawDesc), len(file_job_jobpb_config_log_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

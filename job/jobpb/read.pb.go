@@ -137,6 +137,7 @@ type Read struct {
 	//	*Read_Admission
 	//	*Read_Namespace
 	//	*Read_Namespaces
+	//	*Read_Config
 	What          isRead_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -384,6 +385,15 @@ func (x *Read) GetNamespaces() *Empty {
 	return nil
 }
 
+func (x *Read) GetConfig() *Empty {
+	if x != nil {
+		if x, ok := x.What.(*Read_Config); ok {
+			return x.Config
+		}
+	}
+	return nil
+}
+
 type isRead_What interface {
 	isRead_What()
 }
@@ -476,6 +486,10 @@ type Read_Namespaces struct {
 	Namespaces *Empty `protobuf:"bytes,25,opt,name=namespaces,proto3,oneof"` // all of them
 }
 
+type Read_Config struct {
+	Config *Empty `protobuf:"bytes,40,opt,name=config,proto3,oneof"` // how far the config group has come, or a data group with following it
+}
+
 func (*Read_Job) isRead_What() {}
 
 func (*Read_JobSeq) isRead_What() {}
@@ -519,6 +533,8 @@ func (*Read_Admission) isRead_What() {}
 func (*Read_Namespace) isRead_What() {}
 
 func (*Read_Namespaces) isRead_What() {}
+
+func (*Read_Config) isRead_What() {}
 
 // JobsByID asks for jobs by their ids.
 type JobsByID struct {
@@ -735,7 +751,8 @@ type ReadResult struct {
 	Tokens        []*Token        `protobuf:"bytes,14,rep,name=tokens,proto3" json:"tokens,omitempty"` // with their hashes, which no client may see
 	Auth          *AuthInfo       `protobuf:"bytes,15,opt,name=auth,proto3" json:"auth,omitempty"`     // with token, tokens and auth
 	Admission     *Admission      `protobuf:"bytes,30,opt,name=admission,proto3" json:"admission,omitempty"`
-	Namespaces    []*NamespaceUse `protobuf:"bytes,19,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                          // in the order of their names
+	Namespaces    []*NamespaceUse `protobuf:"bytes,19,rep,name=namespaces,proto3" json:"namespaces,omitempty"` // in the order of their names
+	Config        *ConfigPosition `protobuf:"bytes,40,opt,name=config,proto3" json:"config,omitempty"`
 	AuthRevision  uint64          `protobuf:"varint,31,opt,name=auth_revision,json=authRevision,proto3" json:"auth_revision,omitempty"` // of the tokens and their settings, in the state that was read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -886,6 +903,13 @@ func (x *ReadResult) GetAdmission() *Admission {
 func (x *ReadResult) GetNamespaces() []*NamespaceUse {
 	if x != nil {
 		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *ReadResult) GetConfig() *ConfigPosition {
+	if x != nil {
+		return x.Config
 	}
 	return nil
 }
@@ -1879,7 +1903,7 @@ var File_job_jobpb_read_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_read_proto_rawDesc = "" +
 	"\n" +
-	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x17job/jobpb/command.proto\x1a\x19job/jobpb/namespace.proto\"\xde\a\n" +
+	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x17job/jobpb/command.proto\x1a\x1ajob/jobpb/config_log.proto\x1a\x19job/jobpb/namespace.proto\"\x89\b\n" +
 	"\x04Read\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x19\n" +
@@ -1909,7 +1933,8 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\tnamespace\x18\x18 \x01(\tH\x00R\tnamespace\x121\n" +
 	"\n" +
 	"namespaces\x18\x19 \x01(\v2\x0f.tarry.v1.EmptyH\x00R\n" +
-	"namespacesB\x06\n" +
+	"namespaces\x12)\n" +
+	"\x06config\x18( \x01(\v2\x0f.tarry.v1.EmptyH\x00R\x06configB\x06\n" +
 	"\x04what\"0\n" +
 	"\bJobsByID\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n" +
@@ -1920,7 +1945,7 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x04Page\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\a\n" +
-	"\x05Empty\"\xcb\x06\n" +
+	"\x05Empty\"\xfd\x06\n" +
 	"\n" +
 	"ReadResult\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tarry.v1.JobR\x03job\x12%\n" +
@@ -1944,7 +1969,8 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\tadmission\x18\x1e \x01(\v2\x13.tarry.v1.AdmissionR\tadmission\x126\n" +
 	"\n" +
 	"namespaces\x18\x13 \x03(\v2\x16.tarry.v1.NamespaceUseR\n" +
-	"namespaces\x12#\n" +
+	"namespaces\x120\n" +
+	"\x06config\x18( \x01(\v2\x18.tarry.v1.ConfigPositionR\x06config\x12#\n" +
 	"\rauth_revision\x18\x1f \x01(\x04R\fauthRevision\"\x96\x01\n" +
 	"\bAuthInfo\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\"\n" +
@@ -2089,7 +2115,8 @@ var file_job_jobpb_read_proto_goTypes = []any{
 	(*Token)(nil),            // 28: tarry.v1.Token
 	(*Admission)(nil),        // 29: tarry.v1.Admission
 	(*NamespaceUse)(nil),     // 30: tarry.v1.NamespaceUse
-	(*AuthSettings)(nil),     // 31: tarry.v1.AuthSettings
+	(*ConfigPosition)(nil),   // 31: tarry.v1.ConfigPosition
+	(*AuthSettings)(nil),     // 32: tarry.v1.AuthSettings
 }
 var file_job_jobpb_read_proto_depIdxs = []int32{
 	3,  // 0: tarry.v1.Read.peek:type_name -> tarry.v1.Peek
@@ -2108,36 +2135,38 @@ var file_job_jobpb_read_proto_depIdxs = []int32{
 	5,  // 13: tarry.v1.Read.auth:type_name -> tarry.v1.Empty
 	5,  // 14: tarry.v1.Read.admission:type_name -> tarry.v1.Empty
 	5,  // 15: tarry.v1.Read.namespaces:type_name -> tarry.v1.Empty
-	22, // 16: tarry.v1.Peek.state:type_name -> tarry.v1.State
-	23, // 17: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
-	24, // 18: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
-	25, // 19: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
-	25, // 20: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
-	26, // 21: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
-	27, // 22: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
-	27, // 23: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
-	9,  // 24: tarry.v1.ReadResult.explanation:type_name -> tarry.v1.Explanation
-	23, // 25: tarry.v1.ReadResult.by_id:type_name -> tarry.v1.Job
-	12, // 26: tarry.v1.ReadResult.forecast:type_name -> tarry.v1.Forecast
-	14, // 27: tarry.v1.ReadResult.due_topics:type_name -> tarry.v1.DueTopics
-	17, // 28: tarry.v1.ReadResult.dead_reasons:type_name -> tarry.v1.DeadReasons
-	19, // 29: tarry.v1.ReadResult.dead_topics:type_name -> tarry.v1.DeadTopics
-	28, // 30: tarry.v1.ReadResult.tokens:type_name -> tarry.v1.Token
-	7,  // 31: tarry.v1.ReadResult.auth:type_name -> tarry.v1.AuthInfo
-	29, // 32: tarry.v1.ReadResult.admission:type_name -> tarry.v1.Admission
-	30, // 33: tarry.v1.ReadResult.namespaces:type_name -> tarry.v1.NamespaceUse
-	31, // 34: tarry.v1.AuthInfo.settings:type_name -> tarry.v1.AuthSettings
-	22, // 35: tarry.v1.Explanation.state:type_name -> tarry.v1.State
-	10, // 36: tarry.v1.Explanation.causes:type_name -> tarry.v1.Cause
-	0,  // 37: tarry.v1.Cause.kind:type_name -> tarry.v1.Cause.Kind
-	15, // 38: tarry.v1.DueTopics.topics:type_name -> tarry.v1.DueTopic
-	20, // 39: tarry.v1.DeadReasons.groups:type_name -> tarry.v1.DeadGroup
-	20, // 40: tarry.v1.DeadTopics.groups:type_name -> tarry.v1.DeadGroup
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	5,  // 16: tarry.v1.Read.config:type_name -> tarry.v1.Empty
+	22, // 17: tarry.v1.Peek.state:type_name -> tarry.v1.State
+	23, // 18: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
+	24, // 19: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
+	25, // 20: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
+	25, // 21: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
+	26, // 22: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
+	27, // 23: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
+	27, // 24: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
+	9,  // 25: tarry.v1.ReadResult.explanation:type_name -> tarry.v1.Explanation
+	23, // 26: tarry.v1.ReadResult.by_id:type_name -> tarry.v1.Job
+	12, // 27: tarry.v1.ReadResult.forecast:type_name -> tarry.v1.Forecast
+	14, // 28: tarry.v1.ReadResult.due_topics:type_name -> tarry.v1.DueTopics
+	17, // 29: tarry.v1.ReadResult.dead_reasons:type_name -> tarry.v1.DeadReasons
+	19, // 30: tarry.v1.ReadResult.dead_topics:type_name -> tarry.v1.DeadTopics
+	28, // 31: tarry.v1.ReadResult.tokens:type_name -> tarry.v1.Token
+	7,  // 32: tarry.v1.ReadResult.auth:type_name -> tarry.v1.AuthInfo
+	29, // 33: tarry.v1.ReadResult.admission:type_name -> tarry.v1.Admission
+	30, // 34: tarry.v1.ReadResult.namespaces:type_name -> tarry.v1.NamespaceUse
+	31, // 35: tarry.v1.ReadResult.config:type_name -> tarry.v1.ConfigPosition
+	32, // 36: tarry.v1.AuthInfo.settings:type_name -> tarry.v1.AuthSettings
+	22, // 37: tarry.v1.Explanation.state:type_name -> tarry.v1.State
+	10, // 38: tarry.v1.Explanation.causes:type_name -> tarry.v1.Cause
+	0,  // 39: tarry.v1.Cause.kind:type_name -> tarry.v1.Cause.Kind
+	15, // 40: tarry.v1.DueTopics.topics:type_name -> tarry.v1.DueTopic
+	20, // 41: tarry.v1.DeadReasons.groups:type_name -> tarry.v1.DeadGroup
+	20, // 42: tarry.v1.DeadTopics.groups:type_name -> tarry.v1.DeadGroup
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_read_proto_init() }
@@ -2148,6 +2177,7 @@ func file_job_jobpb_read_proto_init() {
 	file_job_jobpb_admission_proto_init()
 	file_job_jobpb_auth_proto_init()
 	file_job_jobpb_command_proto_init()
+	file_job_jobpb_config_log_proto_init()
 	file_job_jobpb_namespace_proto_init()
 	file_job_jobpb_read_proto_msgTypes[0].OneofWrappers = []any{
 		(*Read_Job)(nil),
@@ -2172,6 +2202,7 @@ func file_job_jobpb_read_proto_init() {
 		(*Read_Admission)(nil),
 		(*Read_Namespace)(nil),
 		(*Read_Namespaces)(nil),
+		(*Read_Config)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
