@@ -85,17 +85,8 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if mem.namespaces, err = loadNamespaces(db); err != nil {
 		return mem, pub, err
 	}
-	if mem.settings, err = record.ReadAllSettings(db); err != nil {
+	if err := mem.loadSettings(db); err != nil {
 		return mem, pub, err
-	}
-	for topic, s := range mem.settings {
-		mem.countSettings(topic, nil, s)
-		if s.Push != nil {
-			mem.targets++
-		}
-		for _, name := range s.IndexHeaders {
-			mem.headerTopics[name]++
-		}
 	}
 	err = record.Scan(db, []byte{record.SpaceTopic}, []byte{record.SpaceTopic + 1}, func(key, value []byte) error {
 		rec, err := record.DecodeTopic(value)
@@ -117,6 +108,21 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	pub.copyMeta(&mem.meta)
 	pub.uses = mem.uses()
 	return mem, pub, nil
+}
+
+// loadSettings reads the settings of topics, and counts what they name.
+func (mem *memory) loadSettings(db *pebble.DB) (err error) {
+	mem.settings, err = record.ReadAllSettings(db)
+	for topic, s := range mem.settings {
+		mem.countSettings(topic, nil, s)
+		if s.Push != nil {
+			mem.targets++
+		}
+		for _, name := range s.IndexHeaders {
+			mem.headerTopics[name]++
+		}
+	}
+	return err
 }
 
 // copyMeta copies what other goroutines may read of the meta keyspace.

@@ -108,9 +108,6 @@ func Serve(ctx context.Context, cfg *Config, stderr io.Writer) error {
 	}
 	defer record.close()
 	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post(), Secrets: cfg.secrets})
-	if cfg.Shards > 1 {
-		log.Warn("--shards is unfinished: use it for tests only", "shards", cfg.Shards)
-	}
 	settings := cfg.nodeConfig(secure, files, log)
 	settings.Left, settings.InvitationUsed = left, record.invitationUsed
 	settings.Problems = pusher.Problems
@@ -130,6 +127,9 @@ func Serve(ctx context.Context, cfg *Config, stderr io.Writer) error {
 
 // nodeConfig is the configuration of a node as far as the command line determines it.
 func (cfg *Config) nodeConfig(secure secured, files openFiles, log *slog.Logger) cluster.Config {
+	if cfg.Shards > 1 {
+		log.Warn("--shards is unfinished: use it for tests only", "shards", cfg.Shards)
+	}
 	return cluster.Config{
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: cli.Version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
