@@ -151,9 +151,8 @@ func (g *group) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 	over := time.After(wait)
 	for {
 		g.mu.Lock()
-		changed := g.changed
 		results, err := g.apply(&jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: r}})
-		changed = g.changed
+		changed := g.changed
 		g.mu.Unlock()
 		if err == nil {
 			err = job.ResultError(results[0])
