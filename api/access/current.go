@@ -83,7 +83,7 @@ func (c *Current) AwaitReady(ctx context.Context) error {
 			c.late.Store(true)
 		}
 	}
-	return job.NotApplied("this node has not reached a leader since it started, so what it has may be old, also the rules that say who may read it; use another node, or try again")
+	return job.NotApplied("this node has not caught up with a leader since it started, so what it has may be old, also the rules that say who may read it; use another node, or try again")
 }
 
 // Fresh waits until this node has the tokens that the leader has now. It is for rare calls that

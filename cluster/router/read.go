@@ -25,7 +25,7 @@ func (q *Queue) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.Rea
 		return q.ask(ctx, q.shardOf(what.Explain.GetId()), r, stale)
 	case *jobpb.Read_Schedule:
 		return q.ask(ctx, q.shardOfSlot(slot.OfSchedule(what.Schedule)), r, stale)
-	case *jobpb.Read_Token, *jobpb.Read_Tokens, *jobpb.Read_Auth, *jobpb.Read_Admission:
+	case *jobpb.Read_Token, *jobpb.Read_Tokens, *jobpb.Read_Auth, *jobpb.Read_Admission, *jobpb.Read_Config:
 		return q.config.Read(ctx, r, stale)
 	case *jobpb.Read_Namespace, *jobpb.Read_Namespaces:
 		return q.namespaces(ctx, r, stale)
