@@ -21,9 +21,9 @@ import (
 )
 
 // followedSpaces are the keyspaces that a standby has from its primary. The others are about
-// the nodes of a cluster.
+// the nodes of a cluster, or are the history of a config group, which begins anew.
 var followedSpaces = slices.DeleteFunc(slices.Clone(check.DigestSpaces[:]), func(space byte) bool {
-	return slices.Contains([]byte{record.SpaceAdmission, record.SpaceForgotten, record.SpaceRemoved}, space)
+	return slices.Contains([]byte{record.SpaceAdmission, record.SpaceForgotten, record.SpaceRemoved, record.SpaceConfigLog}, space)
 })
 
 // queueDigest is the digest of the part of the state that a standby has from its primary.
