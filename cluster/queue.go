@@ -2,25 +2,17 @@ package cluster
 
 import (
 	"context"
-	"time"
 
 	"tarry/auth"
 	"tarry/cluster/router"
-	"tarry/internal/rates"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // Queue is what a node serves to clients and to push: api.Queue and push.Queue, and what observes them.
 type Queue interface {
-	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
-	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
-	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error)
-	DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error)
-	Rates(topic string) rates.Series
-	TotalRates() rates.Series
+	router.Calls
 	Watch() job.Watch
-	job.Reader
 	ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
 	SettingsVersion() uint64
 	// ObserveTimeouts lets f know of the reservations that expire, as this node applies them. f must

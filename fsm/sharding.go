@@ -102,8 +102,8 @@ func (x *tx) takeNumber() uint64 {
 }
 
 // isElsewhere refuses an operation that came to another group than that of what it is about, and
-// reports whether it did. So no job is where nobody looks for it, and nobody is told that there is no such
-// job by a group that cannot know.
+// reports whether it did. So no job is where nobody looks for it, and a group that cannot
+// know never answers that a job does not exist.
 func (x *tx) isElsewhere(op *jobpb.Op, r *jobpb.Result) bool {
 	s := x.m.meta.Sharding
 	var here bool

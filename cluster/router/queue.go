@@ -14,20 +14,25 @@ import (
 	"tarry/job/slot"
 )
 
-// Group is one Raft group on this node; api.Queue says what the methods do.
-type Group interface {
+// Calls are what one group does and what all of them do together; api.Queue says what the methods do.
+type Calls interface {
 	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
 	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
 	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve, waits bool) ([]*jobpb.Result, []*jobpb.Reserved, error)
 	DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error)
 	Rates(topic string) rates.Series
 	TotalRates() rates.Series
+	job.Reader
+}
+
+// Group is one Raft group on this node.
+type Group interface {
+	Calls
 	// WatchWith returns a watch of reservations that wakes by wake, which holds one.
 	WatchWith(wake chan struct{}) job.Watch
 	// KnowsLeader reports whether this node knows who leads the group, and whether that is this
 	// node. It does not block.
 	KnowsLeader() (known, here bool)
-	job.Reader
 }
 
 // Queue is the queue of a cluster with several shards. It implements api.Queue.

@@ -42,7 +42,7 @@ var mutants = []mutant{
 		{"lender.go", "			lower(s.hint, t, n)\n", "			_ = n\n"},
 		{"receive.go", "		for _, t := range topics {\n			delete(s.hint, t)\n		}\n", "		_ = topics\n"},
 	}},
-	{"interest is told for a waiter's first topic only", "topics", one("lender.go", "	if _, ok := l.room.First(t); !ok {\n		return\n	}\n	for _, s := range l.suppliers {\n		if !s.told[t] {", "	w, ok := l.room.First(t)\n	if !ok {\n		return\n	}\n	if of, _ := l.room.Reserve(w); of[0] != t {\n		return\n	}\n	for _, s := range l.suppliers {\n		if !s.told[t] {")},
+	{"a home reports interest in the first topic of a waiter only", "topics", one("lender.go", "	if _, ok := l.room.First(t); !ok {\n		return\n	}\n	for _, s := range l.suppliers {\n		if !s.told[t] {", "	w, ok := l.room.First(t)\n	if !ok {\n		return\n	}\n	if of, _ := l.room.Reserve(w); of[0] != t {\n		return\n	}\n	for _, s := range l.suppliers {\n		if !s.told[t] {")},
 	{"a topic is forgotten that has waiters", "forget", one("receive.go", "	if _, ok := l.room.First(t); ok {\n		return\n	}\n", "")},
 	// Events that are recorded, and nothing follows from them.
 	{"interest comes silently", "one", one("receive.go", "		h.interest[m.Topic] = true\n		l.Settle(m.Topic)\n", "		h.interest[m.Topic] = true\n")},

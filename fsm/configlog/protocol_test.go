@@ -59,7 +59,7 @@ var variants = []struct{ wrong, in, why string }{
 	{"oldanswer", "recover-group", "so are its answers"},
 	{"clockback", "clock", "a reset of the clock lengthens the lease"},
 	{"ownstays", "leaders", "a new leader waits for a proposal that is lost"},
-	{"onlynotified", "leaders", "a leader follows only what it is told of"},
+	{"onlynotified", "leaders", "a leader follows only the changes that it was notified of"},
 	{"mixedparts", "compact", "parts of two configs are joined"},
 	{"partinforce", "compact", "a config is in force with its first part"},
 }

@@ -20,7 +20,7 @@ import (
 // mayImport lists, for each package, the packages that its code (not its tests) may import,
 // beside those below it. A directory that is not listed belongs to the nearest listed one
 // above it. Everything else is forbidden, so a new package starts with its row here. A row must
-// not allow an import that no code has. A rule that stands in the way is changed, with a reason.
+// not allow an import that no code has. If a rule stands in the way, change it, and say why.
 var mayImport = map[string][]string{
 	"job":       {},
 	"timer":     {},
